@@ -750,6 +750,10 @@ typedef struct hf_release_options {
  * HF_ELOST: the lock had already been lost; the detail says why and who holds it now.
  * HF_EUNKNOWN: no reply within wait_ms. The library keeps trying in the background until the lease
  * has expired.
+ *
+ * It needs no memory, except for a multi or red lock whose members were acquired one by one. An
+ * asynchronous release does: after HF_ENOMEM or HF_ESYSTEM nothing was released, except that a
+ * multi or red lock is released in the background.
  */
 HF_API int hf_lock_release(hf_lock *lock);
 HF_API int hf_lock_release_with(hf_lock *lock, const hf_release_options *options);
@@ -976,6 +980,8 @@ HF_API int hf_permits_acquire(hf_permits *permits, int n, const hf_permits_optio
  * Releases n permits. HF_ENOTHELD: one of them does not exist or has expired. HF_ELOST: the same
  * for one that this client held. HF_EUNKNOWN: no reply in time. After any of these the permits
  * acquired by this client are released in the background, and those of others stay as they are.
+ * It needs no memory, but without any such calls take turns: HF_ENOMEM if that took too long.
+ * Nothing was released then.
  */
 HF_API int hf_permits_release(hf_permits *permits, const hf_permit_id *ids, int n);
 /*

@@ -182,7 +182,7 @@ void hf__handle_set_amount(struct hf__spec *spec, const char *name, int64_t amou
 
 /* ---- permits.c ---- */
 /* The id of a permit of this client, as users see it. */
-void hf__permits_id(const struct hf_client *client, uint64_t wire, char ret_text[33]);
+void hf__permits_id(const struct hf_client *client, uint64_t wire, hf_permit_id ret_text);
 
 /* ---- locks.c ---- */
 /* Describes what is wanted of one lock, which is not a multi or red lock. */

@@ -1,5 +1,6 @@
 /* Handles: an object of a client, of any kind. */
 #include "api/client.h"
+#include "core/query.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -50,6 +51,10 @@ static int take_record(struct hf__handle *handle, struct hf_client *client, int 
 	handle->record = closed  ? NULL
 	                 : n > 0 ? hf__lock_ref_group(&client->core, mapped, values, n)
 	                         : hf__lock_ref(&client->core, kind, mapped);
+	if (handle->record && !hf__query_reserve(&client->core, handle->record)) {
+		hf__lock_unref(&client->core, handle->record);
+		handle->record = NULL;
+	}
 	hf__engine_unlock(&client->engine);
 	hf__call_unguard(before);
 	if (closed)

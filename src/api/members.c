@@ -17,14 +17,8 @@ static void free_several(struct hf__several *several)
 {
 	for (size_t i = 0; i < several->n; i++)
 		hf__handle_close(&several->member[i].lock.at);
-	while (!hf__list_empty(&several->wholes)) {
-		struct hf__whole *whole =
-			hf__list_item(several->wholes.next, struct hf__whole, link);
-		hf__list_remove(&whole->link);
-		for (size_t i = 0; i < several->n; i++)
-			hf__repair_free(&whole->stake[i]);
-		free(whole);
-	}
+	while (!hf__list_empty(&several->wholes))
+		hf__whole_free(hf__list_item(several->wholes.next, struct hf__whole, link));
 	pthread_mutex_destroy(&several->mutex);
 	free(several);
 }

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#define ID_LENGTH 32
-
 int hf_permits_open(hf_client *client, const char *name, hf_permits **ret_permits)
 {
 	struct hf__handle *made = NULL;
@@ -25,36 +23,20 @@ void hf_permits_close(hf_permits *permits)
 
 /* ---- ids ---- */
 
-void hf__permits_id(const struct hf_client *client, uint64_t wire, char ret_text[ID_LENGTH + 1])
+void hf__permits_id(const struct hf_client *client, uint64_t wire, hf_permit_id ret_text)
 {
-	static const char digits[] = "0123456789abcdef";
 	unsigned char id[HF__PERMIT_SIZE];
 	hf__permit_id(&client->core, wire, id);
-	for (int i = 0; i < HF__PERMIT_SIZE; i++) {
-		ret_text[2 * i] = digits[id[i] >> 4];
-		ret_text[2 * i + 1] = digits[id[i] & 15];
-	}
-	ret_text[ID_LENGTH] = 0;
+	hf__permit_write(id, ret_text);
 }
 
-static int digit(char c)
+static int check_ids(const hf_permit_id *ids, int n)
 {
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-	                              : -1;
-}
-
-static int read_id(const char *text, unsigned char ret_id[HF__PERMIT_SIZE])
-{
-	for (int i = 0; i < HF__PERMIT_SIZE; i++) {
-		int high = text ? digit(text[2 * i]) : -1;
-		int low = high < 0 ? -1 : digit(text[2 * i + 1]);
-		if (low < 0)
+	unsigned char read[HF__PERMIT_SIZE];
+	for (int i = 0; i < n; i++)
+		if (!hf__permit_read(ids[i], read))
 			return hf__error(HF_EINVAL, "id: not 32 hexadecimal digits");
-		ret_id[i] = (unsigned char)(high << 4 | low);
-	}
-	return text[ID_LENGTH] ? hf__error(HF_EINVAL, "id: longer than 32 digits") : 0;
+	return 0;
 }
 
 /* ---- describing calls ---- */
@@ -62,22 +44,6 @@ static int read_id(const char *text, unsigned char ret_id[HF__PERMIT_SIZE])
 static struct hf__spec describe(const hf_permits *permits, enum hf__verb verb)
 {
 	return hf__handle_describe_request(permits ? &permits->at : NULL, "permits", verb);
-}
-
-/* Reads the ids into memory that the description owns until the call has begun. */
-static int read_ids(struct hf__spec *spec, const hf_permit_id *ids, int n)
-{
-	int rc = 0;
-	unsigned char(*read)[HF__PERMIT_SIZE] = malloc((size_t)n * HF__PERMIT_SIZE);
-	if (!read)
-		return hf__error(HF_ENOMEM, "no memory for ids");
-	for (int i = 0; !rc && i < n; i++)
-		rc = read_id(ids[i], read[i]);
-	if (rc)
-		free(read);
-	else
-		spec->want.permit = (const unsigned char(*)[HF__PERMIT_SIZE])read;
-	return rc;
 }
 
 static struct hf__spec describe_with_ids(const hf_permits *permits, enum hf__verb verb,
@@ -88,23 +54,9 @@ static struct hf__spec describe_with_ids(const hf_permits *permits, enum hf__ver
 	if (!spec.error && !ids)
 		spec.error = hf__error_null("ids");
 	if (!spec.error)
-		spec.error = read_ids(&spec, ids, n);
+		spec.error = check_ids(ids, n);
+	spec.want.permit = ids;
 	return spec;
-}
-
-/* The core has copied the ids as soon as the call has begun. */
-static int run_with_ids(struct hf__spec spec, int64_t *ret_number)
-{
-	int rc = hf__call_number(spec, ret_number);
-	free((void *)spec.want.permit);
-	return rc;
-}
-
-static int start_with_ids(struct hf__spec spec, hf_done_fn *done, void *arg)
-{
-	int rc = hf__call_start(spec, done, arg);
-	free((void *)spec.want.permit);
-	return rc;
 }
 
 /* ---- acquire ---- */
@@ -139,13 +91,14 @@ static struct hf__spec describe_acquire(const hf_permits *permits, int n,
 static int fail_late(const hf_permits *permits, uint64_t first, int n)
 {
 	struct hf__spec undo = describe(permits, HF__PERMITS_RELEASE);
-	unsigned char(*ids)[HF__PERMIT_SIZE] = malloc((size_t)n * HF__PERMIT_SIZE);
+	hf_permit_id *ids = malloc((size_t)n * sizeof *ids);
 	hf__handle_set_amount(&undo, "n", n, 1, HF__PERMITS_MAX);
 	for (int i = 0; ids && i < n; i++)
-		hf__permit_id(&permits->at.client->core, first + (uint64_t)i, ids[i]);
-	undo.want.permit = (const unsigned char(*)[HF__PERMIT_SIZE])ids;
+		hf__permits_id(permits->at.client, first + (uint64_t)i, ids[i]);
+	undo.want.permit = (const hf_permit_id *)ids;
 	if (ids)
-		(void)run_with_ids(undo, NULL);
+		(void)hf__call_number(undo, NULL);
+	free(ids);
 	return hf__error(HF_ELOST,
 	                 "lost: granted, but the lease expired before this thread ran again");
 }
@@ -180,13 +133,13 @@ static struct hf__spec describe_release(const hf_permits *permits, const hf_perm
 
 int hf_permits_release(hf_permits *permits, const hf_permit_id *ids, int n)
 {
-	return run_with_ids(describe_release(permits, ids, n), NULL);
+	return hf__call_number(describe_release(permits, ids, n), NULL);
 }
 
 int hf_permits_release_async(hf_permits *permits, const hf_permit_id *ids, int n, hf_done_fn *done,
                              void *arg)
 {
-	return start_with_ids(describe_release(permits, ids, n), done, arg);
+	return hf__call_start(describe_release(permits, ids, n), done, arg);
 }
 
 /* ---- extend ---- */
@@ -202,13 +155,13 @@ static struct hf__spec describe_extend(const hf_permits *permits, const char *id
 
 int hf_permits_extend(hf_permits *permits, const hf_permit_id id, int64_t lease_ms)
 {
-	return run_with_ids(describe_extend(permits, id, lease_ms), NULL);
+	return hf__call_number(describe_extend(permits, id, lease_ms), NULL);
 }
 
 int hf_permits_extend_async(hf_permits *permits, const hf_permit_id id, int64_t lease_ms,
                             hf_done_fn *done, void *arg)
 {
-	return start_with_ids(describe_extend(permits, id, lease_ms), done, arg);
+	return hf__call_start(describe_extend(permits, id, lease_ms), done, arg);
 }
 
 /* ---- lease ---- */
@@ -220,12 +173,12 @@ static struct hf__spec describe_lease(const hf_permits *permits, const char *id)
 
 int hf_permits_lease(hf_permits *permits, const hf_permit_id id, int64_t *ret_ms)
 {
-	return run_with_ids(describe_lease(permits, id), ret_ms);
+	return hf__call_number(describe_lease(permits, id), ret_ms);
 }
 
 int hf_permits_lease_async(hf_permits *permits, const hf_permit_id id, hf_done_fn *done, void *arg)
 {
-	return start_with_ids(describe_lease(permits, id), done, arg);
+	return hf__call_start(describe_lease(permits, id), done, arg);
 }
 
 /* ---- available, acquired, total ---- */
@@ -331,7 +284,7 @@ hf_state hf_permits_state(hf_permits *permits, const hf_permit_id id)
 {
 	hf_state state = HF_FREE;
 	unsigned char read[HF__PERMIT_SIZE];
-	if (!permits || hf__client_check(permits->at.client) || read_id(id, read))
+	if (!permits || hf__client_check(permits->at.client) || !id || !hf__permit_read(id, read))
 		return HF_FREE;
 	uint64_t wire = hf__permit_wire(&permits->at.client->core, read);
 	if (wire)
@@ -342,7 +295,7 @@ hf_state hf_permits_state(hf_permits *permits, const hf_permit_id id)
 int64_t hf_permits_remaining(hf_permits *permits, const hf_permit_id id)
 {
 	unsigned char read[HF__PERMIT_SIZE];
-	if (!permits || hf__client_check(permits->at.client) || read_id(id, read))
+	if (!permits || hf__client_check(permits->at.client) || !id || !hf__permit_read(id, read))
 		return 0;
 	uint64_t wire = hf__permit_wire(&permits->at.client->core, read);
 	return wire ? hf__lock_remaining(permits->at.record, wire, hf__clock_ms(), NULL) : 0;

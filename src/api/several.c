@@ -174,7 +174,7 @@ int64_t hf__several_time_left(const struct hf__work *work, int64_t now)
 
 void hf__several_add(struct hf__work *work, size_t member, const struct hf__want *want)
 {
-	assert(work->subs < HF__MEMBERS_MAX);
+	assert(work->subs < work->several->n);
 	struct hf__subcall *sub = &work->sub[work->subs++];
 	*sub = (struct hf__subcall){.work = work, .member = member, .want = *want};
 	if (want->verb == HF__OP_RELEASE)
@@ -289,6 +289,43 @@ static void plan(struct hf__work *work)
 	else
 		hf__red_plan(work, now);
 }
+
+/* ---- memory ---- */
+
+/* NULL without memory. A release uses what its level was acquired with, so it does not lack any. */
+static struct hf__work *take_work(struct hf__several *several, const struct hf__want *want)
+{
+	struct hf__work *work = NULL;
+	if (want->verb == HF__OP_RELEASE) {
+		pthread_mutex_lock(&several->mutex);
+		struct hf__whole *whole = hf__whole_find(several, want->owner);
+		work = whole ? hf__whole_spare(whole) : NULL;
+		pthread_mutex_unlock(&several->mutex);
+	}
+	if (!work)
+		work = malloc(sizeof(*work) + several->n * sizeof(work->sub[0]));
+	if (!work)
+		(void)hf__error(HF_ENOMEM, "no memory for a call");
+	return work;
+}
+
+/* The call has finished. If it acquired a level, its memory is kept for the release of that. */
+static void give_work(struct hf__several *several, struct hf__work *work)
+{
+	bool is_kept = false;
+	if (work->want.verb == HF__OP_ACQUIRE && work->result == 0) {
+		pthread_mutex_lock(&several->mutex);
+		struct hf__whole *whole = hf__whole_find(several, work->want.owner);
+		is_kept = whole && whole->levels > 0;
+		if (is_kept)
+			hf__whole_keep(whole, work);
+		pthread_mutex_unlock(&several->mutex);
+	}
+	if (!is_kept)
+		free(work);
+}
+
+/* ---- begin ---- */
 
 /* Prepares the call, which may have its result already. 0 or HF_ENOMEM. */
 static int begin(struct hf__work *work, struct hf__several *several, const struct hf__want *want)
@@ -416,9 +453,9 @@ int hf__several_check_replicas(const struct hf__several *several, int64_t replic
 
 int hf__several_run(struct hf__several *several, const struct hf__want *want, int64_t *ret_number)
 {
-	struct hf__work *work = malloc(sizeof(*work));
+	struct hf__work *work = take_work(several, want);
 	if (!work)
-		return hf__error(HF_ENOMEM, "no memory for a call");
+		return HF_ENOMEM;
 	int before = hf__call_guard();
 	int rc = begin(work, several, want);
 	while (!rc && work->subs > 0) {
@@ -431,7 +468,7 @@ int hf__several_run(struct hf__several *several, const struct hf__want *want, in
 		rc = report(work);
 	if (!rc && ret_number)
 		*ret_number = work->number;
-	free(work);
+	give_work(several, work);
 	return rc;
 }
 
@@ -450,11 +487,16 @@ static void complete_subcall(void *arg, int result, int64_t number, const char *
 
 static void complete(struct hf__work *work)
 {
+	struct hf__several *several = work->several;
+	hf_done_fn *done = work->done;
+	void *arg = work->arg;
+	int result = work->result;
+	int64_t number = work->number;
 	leave(work);
 	(void)report(work);
-	work->done(work->arg, work->result, work->number, NULL);
-	hf__members_unref(work->several);
-	free(work);
+	give_work(several, work);
+	done(arg, result, number, NULL);
+	hf__members_unref(several);
 }
 
 /* Starts rounds until one has to be waited for, or there are no more. */
@@ -510,9 +552,9 @@ int hf__several_start(struct hf__several *several, const struct hf__want *want, 
 {
 	if (!done)
 		return hf__error_null("done");
-	struct hf__work *work = malloc(sizeof(*work));
+	struct hf__work *work = take_work(several, want);
 	if (!work)
-		return hf__error(HF_ENOMEM, "no memory for a call");
+		return HF_ENOMEM;
 	int before = hf__call_guard();
 	int rc = begin(work, hf__members_ref(several), want);
 	work->done = done;

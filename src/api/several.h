@@ -59,6 +59,8 @@ struct hf__whole {
 	int32_t levels;
 	int32_t watched_from; /* the outermost level that the watchdog renews; 0: none */
 	bool lost;            /* stays true, whatever becomes of the members */
+	/* The calls that acquired its levels, kept as the memory with which these are released. */
+	struct hf__work *spare;
 	struct hf__stake stake[];
 };
 
@@ -102,6 +104,7 @@ struct hf__subcall {
 
 /* A call on several locks, in progress. */
 struct hf__work {
+	struct hf__work *next; /* in whole->spare */
 	struct hf__several *several;
 	struct hf__want want;
 	int64_t deadline;
@@ -124,7 +127,7 @@ struct hf__work {
 	hf_done_fn *done;
 	void *arg;
 	char detail[HF__DETAIL_SIZE];
-	struct hf__subcall sub[HF__MEMBERS_MAX];
+	struct hf__subcall sub[]; /* as many as members */
 };
 
 /* ---- members.c ---- */
@@ -154,6 +157,7 @@ struct hf__whole *hf__whole_find(struct hf__several *several, uint64_t owner);
 struct hf__whole *hf__whole_use(struct hf__several *several, uint64_t owner);
 /* One user less. Frees it if nothing is left. */
 void hf__whole_leave(struct hf__whole *whole);
+void hf__whole_free(struct hf__whole *whole);
 /* The greatest number that at least `need` members reach. Sorts the array. */
 int64_t hf__whole_enough(const struct hf__several *several, int64_t *number);
 /* The milliseconds that enough members guarantee. 0 means that the whole is lost for good. */
@@ -172,6 +176,10 @@ void hf__whole_want(struct hf__whole *whole, size_t member);
 uint64_t hf__whole_lower(struct hf__whole *whole, uint64_t *ret_wire);
 /* Gives up all levels; what the members still hold is to be released from now on. */
 void hf__whole_clear(struct hf__whole *whole);
+/* Keeps the memory of the call that acquired a level for the call that releases it. */
+void hf__whole_keep(struct hf__whole *whole, struct hf__work *work);
+/* That memory, or NULL if there is none; the caller frees it. */
+struct hf__work *hf__whole_spare(struct hf__whole *whole);
 /* Returns the members that hold too many levels and must release one, and their holds. */
 uint64_t hf__whole_give(struct hf__whole *whole, uint64_t *ret_wire);
 /* Counts one more level of the member, of this hold. */

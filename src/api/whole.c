@@ -62,15 +62,41 @@ static bool is_empty(const struct hf__whole *whole)
 	return empty;
 }
 
-void hf__whole_leave(struct hf__whole *whole)
+void hf__whole_keep(struct hf__whole *whole, struct hf__work *work)
 {
-	assert(whole->users > 0);
-	if (--whole->users > 0 || !is_empty(whole))
-		return;
+	work->next = whole->spare;
+	whole->spare = work;
+}
+
+struct hf__work *hf__whole_spare(struct hf__whole *whole)
+{
+	struct hf__work *work = whole->spare;
+	if (work)
+		whole->spare = work->next;
+	return work;
+}
+
+static void free_spares(struct hf__whole *whole)
+{
+	struct hf__work *work;
+	while ((work = hf__whole_spare(whole)))
+		free(work);
+}
+
+void hf__whole_free(struct hf__whole *whole)
+{
 	hf__list_remove(&whole->link);
+	free_spares(whole);
 	for (size_t i = 0; i < whole->several->n; i++)
 		hf__repair_free(&whole->stake[i]);
 	free(whole);
+}
+
+void hf__whole_leave(struct hf__whole *whole)
+{
+	assert(whole->users > 0);
+	if (--whole->users == 0 && is_empty(whole))
+		hf__whole_free(whole);
 }
 
 /* ---- what enough members have ---- */
@@ -292,6 +318,7 @@ uint64_t hf__whole_lower(struct hf__whole *whole, uint64_t *ret_wire)
 void hf__whole_clear(struct hf__whole *whole)
 {
 	whole->levels = 0;
+	free_spares(whole);
 	begin_era(whole);
 	hf__repair_stop(whole);
 }

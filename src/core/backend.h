@@ -537,6 +537,9 @@ bool hf__history_entry(const struct hf__core *core, const struct hf__cmd *cmd,
 /* The id of a permit of this client, as it is stored on the server. */
 void hf__permit_id(const struct hf__core *core, uint64_t wire,
                    unsigned char ret_id[HF__PERMIT_SIZE]);
+/* The same id as users see it, and back; false if the text is not 32 hexadecimal digits. */
+void hf__permit_write(const unsigned char id[HF__PERMIT_SIZE], hf_permit_id ret_text);
+bool hf__permit_read(const char *text, unsigned char ret_id[HF__PERMIT_SIZE]);
 /* The wire owner of a permit that this client took; 0 for any other. */
 uint64_t hf__permit_wire(const struct hf__core *core, const unsigned char id[HF__PERMIT_SIZE]);
 

@@ -35,6 +35,7 @@ void hf__core_init(struct hf__core *core, const struct hf__core_config *config, 
 	hf__list_init(&core->queries);
 	hf__list_init(&core->parked);
 	hf__list_init(&core->pauses);
+	hf__list_init(&core->starved);
 	hf__list_init(&core->renew);
 	hf__list_init(&core->unsent);
 	hf__watchdog_init(core);
@@ -173,6 +174,8 @@ static void leave(struct hf__core *core, struct hf__op *op, int result, int64_t 
 		hf__op_succeed(core, op);
 	else if (op->query)
 		hf__query_leave(core, op, result, now);
+	else if (op->want.verb == HF__OP_REQUEST)
+		hf__op_finish_refused(core, op); /* it never had the memory for a query */
 	else if (op->want.verb == HF__OP_RELEASE)
 		hf__release_deadline(core, op, now);
 	else
@@ -214,6 +217,8 @@ static void retry(struct hf__core *core, struct hf__op *op, int64_t now)
 	bool listens = op->lock && op->lock->link->up && !op->lock->traits->spins;
 	if (op->query)
 		hf__query_resume(core, op->query, now);
+	else if (op->want.verb == HF__OP_REQUEST)
+		hf__query_start(core, op, now);
 	else if (listens && hf__lock_may_listen(core, op, now))
 		hf__acquire_listen(core, op, now);
 	else if (op->hold)
@@ -662,6 +667,7 @@ static void close_all(struct hf__core *core, struct hf__op *closing, int64_t now
 	core->closing = closing;
 	close_calls(core, &core->parked);
 	close_calls(core, &core->pauses);
+	close_calls(core, &core->starved);
 	each_query(core, NULL, close_query, now);
 	each_hold(core, NULL, close_hold, now);
 	if (!core->closing)
@@ -687,13 +693,6 @@ void hf__core_done(struct hf__core *core)
 			hf__lock_unref(core, renewal->item[--renewal->holds].lock);
 	}
 	each_hold(core, NULL, forget_hold, 0);
-	while (!hf__list_empty(&core->queries)) {
-		struct hf__query *query =
-			hf__list_item(core->queries.next, struct hf__query, link_in_core);
-		hf__list_remove(&query->link_in_core);
-		if (query->cmd.lock)
-			hf__lock_unref(core, query->cmd.lock);
-		free(query);
-	}
+	hf__query_done(core);
 	hf__table_done(&core->locks);
 }

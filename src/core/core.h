@@ -90,8 +90,11 @@ struct hf__core {
 	struct hf__table locks;
 	struct hf__list slots[HF__SLOT_LISTS]; /* the same locks, by their slots */
 	struct hf__list queries;               /* queries that are not answered */
-	struct hf__list parked; /* calls that wait for another command of their hold */
-	struct hf__list pauses; /* calls that only wait for their deadline */
+	struct hf__list parked;  /* calls that wait for another command of their hold */
+	struct hf__list pauses;  /* calls that only wait for their deadline */
+	struct hf__list starved; /* calls that wait for the spare query */
+	struct hf__query *spare; /* for a call that gives something back without memory, or NULL */
+	bool spare_is_used;
 	struct hf__list renew;  /* holds to renew now */
 	struct hf__list unsent; /* commands the backend had no room for; answered next turn */
 	struct hf__renewal renewal[HF__RENEWALS];

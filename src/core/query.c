@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,6 +88,60 @@ static bool changes(uint8_t verb)
 	case HF__VERBS: break;
 	}
 	return true;
+}
+
+/* ---- memory ---- */
+
+/* Others wait for what the call gives back, so it must not fail for lack of memory. */
+static bool gives_back(const struct hf__op *op)
+{
+	if (op->want.verb != HF__OP_REQUEST)
+		return false;
+	return op->want.request == HF__PERMITS_RELEASE ||
+	       op->want.request == HF__SEMAPHORE_RELEASE ||
+	       op->want.request == HF__SEMAPHORE_RELEASE_IF || op->want.request == HF__LATCH_DOWN;
+}
+
+bool hf__query_reserve(struct hf__core *core, const struct hf__lock *lock)
+{
+	if (!core->spare && lock->traits->nesting == HF__NEST_APART)
+		core->spare = malloc(sizeof(*core->spare) + HF__PERMITS_MAX * HF__PERMIT_SIZE);
+	return core->spare || lock->traits->nesting != HF__NEST_APART;
+}
+
+/* Zeroed. Calls that give something back use the spare one if there is no memory, in turns. */
+static struct hf__query *take_memory(struct hf__core *core, const struct hf__op *op, size_t given)
+{
+	struct hf__query *query = calloc(1, sizeof(*query) + given);
+	if (query || !core->spare || core->spare_is_used || !gives_back(op))
+		return query;
+	core->spare_is_used = true;
+	return memset(core->spare, 0, sizeof(*query) + given);
+}
+
+static void give_memory(struct hf__core *core, struct hf__query *query, int64_t now)
+{
+	struct hf__list *link;
+	if (query != core->spare) {
+		free(query);
+		return;
+	}
+	core->spare_is_used = false;
+	hf__list_each (link, &core->starved)
+		hf__wheel_start(&core->wheel, &hf__list_item(link, struct hf__op, link)->retry,
+		                now);
+}
+
+/* The call waits for the spare query, or fails. */
+static void lack_memory(struct hf__core *core, struct hf__op *op)
+{
+	if (!core->spare || !gives_back(op)) {
+		hf__op_finish(core, op, HF_ENOMEM, "no memory for a command");
+		return;
+	}
+	op->refusal = HF_ENOMEM;
+	snprintf(op->detail, sizeof op->detail, "no memory for a command; nothing was released");
+	hf__list_add(&core->starved, &op->link);
 }
 
 /* ---- permits by their ids ---- */
@@ -230,7 +285,7 @@ static void drop_query(struct hf__core *core, struct hf__query *query, int64_t n
 		let_next_extend(core, query, now);
 	if (query->recorded)
 		hf__record_free(core, query->cmd.record, query->known_until);
-	free(query);
+	give_memory(core, query, now);
 	if (lock)
 		hf__lock_unref(core, lock);
 }
@@ -423,7 +478,8 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 	}
 	if (cmd->verb == HF__FORCE && answer->outcome == HF__DONE && answer->count)
 		lose_all(core, cmd->lock, now);
-	if (op && again && !hf__cmd_lacks_memory(answer, hf__query_link(query))) {
+	bool fails = op && !gives_back(op) && hf__cmd_lacks_memory(answer, hf__query_link(query));
+	if (op && again && !fails) {
 		cmd->again = cmd->again || unknown;
 		if (hf__cmd_is_retried(answer, hf__query_link(query)))
 			hf__op_retry_later(core, op, answer, now);
@@ -562,7 +618,7 @@ static struct hf__query *new_query(struct hf__core *core, struct hf__op *op)
 {
 	size_t given = given_size(op);
 	struct hf__link *link = op->lock ? op->lock->link : hf__lock_route(core, NULL, 0);
-	struct hf__query *query = link ? calloc(1, sizeof(*query) + given) : NULL;
+	struct hf__query *query = link ? take_memory(core, op, given) : NULL;
 	if (!query)
 		return NULL;
 	query->any_link = link;
@@ -576,8 +632,10 @@ static struct hf__query *new_query(struct hf__core *core, struct hf__op *op)
 	query->cmd.count = op->want.amount;
 	query->cmd.lease_ms = op->want.lease_ms;
 	if (given > 0) {
-		memcpy(query->given,
-		       op->want.permit ? (const void *)op->want.permit : op->want.words, given);
+		for (int32_t i = 0; op->want.permit && i < op->want.amount; i++)
+			(void)hf__permit_read(op->want.permit[i], query->given[i].permit);
+		if (!op->want.permit)
+			memcpy(query->given, op->want.words, given);
 		query->cmd.words = query->given[0].words;
 		query->cmd.items = (uint16_t)op->want.amount;
 	}
@@ -589,6 +647,7 @@ static struct hf__query *new_query(struct hf__core *core, struct hf__op *op)
 
 void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
+	hf__list_remove(&op->link); /* it may have waited for memory */
 	bool about_owner = hf__want_is_about_owner(&op->want);
 	struct hf__hold *hold = about_owner ? hf__hold_find(op->lock, op->want.owner) : NULL;
 	if (about_owner && (!hold || hold->state != HF__HOLD_HELD)) {
@@ -598,7 +657,7 @@ void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now)
 	}
 	struct hf__query *query = new_query(core, op);
 	if (!query) {
-		hf__op_finish(core, op, HF_ENOMEM, "no memory for a command");
+		lack_memory(core, op);
 		return;
 	}
 	if (hold) {
@@ -614,4 +673,19 @@ void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now)
 	if (query->cmd.verb == HF__PERMITS_RELEASE)
 		each_permit(core, query, begin_release, now);
 	hf__query_resume(core, query, now);
+}
+
+void hf__query_done(struct hf__core *core)
+{
+	while (!hf__list_empty(&core->queries)) {
+		struct hf__query *query =
+			hf__list_item(core->queries.next, struct hf__query, link_in_core);
+		hf__list_remove(&query->link_in_core);
+		if (query->cmd.lock)
+			hf__lock_unref(core, query->cmd.lock);
+		if (query != core->spare)
+			free(query);
+	}
+	free(core->spare);
+	core->spare = NULL;
 }

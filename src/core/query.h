@@ -29,9 +29,13 @@ static inline struct hf__link *hf__query_link(const struct hf__query *query)
 	return query->cmd.lock ? hf__lock_link(query->cmd.lock) : query->any_link;
 }
 
+/* Keeps the memory with which something of this lock is given back; false if there is none. */
+bool hf__query_reserve(struct hf__core *core, const struct hf__lock *lock);
 void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now);
 void hf__query_resume(struct hf__core *core, struct hf__query *query, int64_t now);
 /* Finishes the call without an answer. */
 void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64_t now);
+/* Frees all, when nothing runs any more. */
+void hf__query_done(struct hf__core *core);
 
 #endif

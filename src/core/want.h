@@ -50,9 +50,9 @@ struct hf__want {
 	int64_t lease_ms; /* 0: the watchdog's */
 	/* Published with the hold, or NULL. Belongs to the caller, until the call has finished. */
 	const char *value;
-	/* Of a request: `amount` strings, or `amount` permit ids. The core copies them. */
+	/* Of a request: `amount` strings, or `amount` valid permit ids. The core copies them. */
 	const char *words;
-	const unsigned char (*permit)[HF__PERMIT_SIZE];
+	const hf_permit_id *permit;
 	struct hf__buffer *rows;  /* rows of the answer go here, or NULL */
 	uint64_t from;            /* the owner that wants to leave a double barrier */
 	struct hf_cancel *cancel; /* the host's own, or NULL: the core does not read it */

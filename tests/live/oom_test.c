@@ -234,6 +234,153 @@ static void failing_calls_do_not_touch_the_holds(void **state)
 	end_holding(&holder);
 }
 
+/* ---- releases ---- */
+
+/* What one client holds of everything that can be given back, twice where it nests. */
+struct holdings {
+	hf_client *client;
+	hf_lock *lock[10];
+	size_t locks;
+	hf_permits *permits;
+	hf_permit_id ids[3];
+	hf_semaphore *semaphore;
+};
+
+static hf_lock *hold_twice(struct holdings *has, hf_lock *lock)
+{
+	assert_int_equal(hf_lock_acquire(lock, NULL), 0);
+	assert_int_equal(hf_lock_acquire(lock, NULL), 0);
+	return has->lock[has->locks++] = lock;
+}
+
+static hf_lock *open_held(struct holdings *has, hf_kind kind, const char *name)
+{
+	hf_lock *lock = NULL;
+	assert_int_equal(hf_lock_open(has->client, kind, name, &lock), 0);
+	return hold_twice(has, lock);
+}
+
+static void hold_locks(struct holdings *has)
+{
+	static const char *const values[] = {"a", "b"};
+	static const hf_kind kinds[] = {HF_REENTRANT, HF_FAIR,   HF_READ,
+	                                HF_WRITE,     HF_FENCED, HF_SPIN};
+	hf_lock *members[3], *group = NULL, *multi = NULL;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		(void)open_held(has, kinds[i], (char[]){'h', (char)('0' + kinds[i]), 0});
+	assert_int_equal(hf_lock_open_group(has->client, "hg", values, 2, &group), 0);
+	(void)hold_twice(has, group);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(hf_lock_open(has->client, HF_REENTRANT,
+		                              (char[]){'m', (char)('0' + i), 0}, &members[i]),
+		                 0);
+	assert_int_equal(hf_lock_open_multi(members, 3, &multi), 0);
+	(void)hold_twice(has, multi);
+	for (int i = 0; i < 3; i++)
+		hf_lock_close(members[i]);
+}
+
+static void hold_counts(struct holdings *has)
+{
+	assert_int_equal(hf_permits_open(has->client, "hp", &has->permits), 0);
+	assert_int_equal(hf_permits_set(has->permits, 3), 0);
+	assert_int_equal(hf_permits_acquire(has->permits, 3, NULL, has->ids), 0);
+	assert_int_equal(hf_semaphore_open(has->client, "hs", &has->semaphore), 0);
+	assert_int_equal(hf_semaphore_try_set(has->semaphore, 2, 0, NULL), 0);
+	assert_int_equal(hf_semaphore_acquire(has->semaphore, 2, NULL), 0);
+}
+
+static void give_all_back(struct holdings *has)
+{
+	for (size_t i = 0; i < has->locks; i++) {
+		assert_int_equal(hf_lock_release(has->lock[i]), 0);
+		assert_int_equal(hf_lock_release(has->lock[i]), 0);
+	}
+	assert_int_equal(hf_permits_release(has->permits, has->ids, 1), 0);
+	assert_int_equal(hf_permits_release(has->permits, has->ids + 1, 2), 0);
+	assert_int_equal(hf_semaphore_release(has->semaphore, 1), 0);
+	assert_int_equal(hf_semaphore_release(has->semaphore, 1), 0);
+}
+
+/* A program that is short of memory must be able to give back what others wait for. */
+static void releasing_needs_no_memory(void **state)
+{
+	struct holdings has = {0};
+	int64_t permits = 0;
+	struct raw *raw = raw_connect(server);
+	(void)state;
+	assert_int_equal(hf_client_open(test_server_unix_url(server), NULL, &has.client), 0);
+	hold_locks(&has);
+	hold_counts(&has);
+	begin_counting(1, ALL_FAIL);
+	give_all_back(&has);
+	(void)end_watching();
+	assert_int_equal(stats_at(has.client).held, 0);
+	assert_int_equal(hf_permits_available(has.permits, &permits), 0);
+	assert_int_equal(permits, 3);
+	assert_int_equal(hf_semaphore_available(has.semaphore, &permits), 0);
+	assert_int_equal(permits, 2);
+	for (size_t i = 0; i < has.locks; i++)
+		hf_lock_close(has.lock[i]);
+	hf_permits_close(has.permits);
+	hf_semaphore_close(has.semaphore);
+	assert_int_equal(hf_client_close(has.client), 0);
+	raw_ok(raw, "FLUSHALL", NULL);
+	raw_close(raw);
+}
+
+#define GIVERS 8
+
+/* One of the threads that give a permit back at the same time. */
+struct giver {
+	pthread_t thread;
+	hf_permits *permits;
+	const hf_permit_id *id;
+	atomic_bool *may_begin;
+	int result;
+};
+
+static void *give_one(void *arg)
+{
+	struct giver *giver = arg;
+	while (!atomic_load(giver->may_begin))
+		test_pause();
+	giver->result = hf_permits_release(giver->permits, giver->id, 1);
+	return NULL;
+}
+
+/* They share the memory that is kept for this, so they take turns. */
+static void releasing_at_the_same_time_needs_no_memory(void **state)
+{
+	hf_client *client = NULL;
+	hf_permits *permits = NULL;
+	hf_permit_id ids[GIVERS];
+	struct giver giver[GIVERS];
+	atomic_bool may_begin = false;
+	int64_t available = 0;
+	(void)state;
+	assert_int_equal(hf_client_open(test_server_url(server), NULL, &client), 0);
+	assert_int_equal(hf_permits_open(client, "together", &permits), 0);
+	assert_int_equal(hf_permits_set(permits, GIVERS), 0);
+	assert_int_equal(hf_permits_acquire(permits, GIVERS, NULL, ids), 0);
+	for (int i = 0; i < GIVERS; i++) {
+		giver[i] =
+			(struct giver){.permits = permits, .id = &ids[i], .may_begin = &may_begin};
+		assert_int_equal(pthread_create(&giver[i].thread, NULL, give_one, &giver[i]), 0);
+	}
+	begin_counting(1, ALL_FAIL);
+	atomic_store(&may_begin, true);
+	for (int i = 0; i < GIVERS; i++)
+		assert_int_equal(pthread_join(giver[i].thread, NULL), 0);
+	(void)end_watching();
+	for (int i = 0; i < GIVERS; i++)
+		assert_int_equal(giver[i].result, 0);
+	assert_int_equal(hf_permits_available(permits, &available), 0);
+	assert_int_equal(available, GIVERS);
+	hf_permits_close(permits);
+	assert_int_equal(hf_client_close(client), 0);
+}
+
 static int start_server(void **state)
 {
 	(void)state;
@@ -263,6 +410,8 @@ int main(void)
 		cmocka_unit_test(renewing_the_longest_names_needs_no_memory),
 		cmocka_unit_test(reconnecting_to_renew_needs_no_memory),
 		cmocka_unit_test(failing_calls_do_not_touch_the_holds),
+		cmocka_unit_test(releasing_needs_no_memory),
+		cmocka_unit_test(releasing_at_the_same_time_needs_no_memory),
 	};
 	return cmocka_run_group_tests(tests, start_server, stop_server);
 }

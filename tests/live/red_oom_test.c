@@ -139,6 +139,26 @@ static void end_of_memory_leaves_nothing_held(void **state)
 	live_until_nothing_fails(ALL_FAIL);
 }
 
+/* The memory for a release is kept from the acquire on. */
+static void releasing_needs_no_memory(void **state)
+{
+	struct life life = {0};
+	(void)state;
+	assert_true(begin_life(&life));
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(hf_lock_acquire(life.red, HF_ACQUIRE(.owner = life.owner)), 0);
+	begin_watching(1, ALL_FAIL);
+	is_numbering = true;
+	int first = hf_lock_release_with(life.red, HF_RELEASE(.owner = life.owner));
+	int second = hf_lock_release_with(life.red, HF_RELEASE(.owner = life.owner));
+	(void)end_watching();
+	failing_from = 0;
+	assert_int_equal(first, 0);
+	assert_int_equal(second, 0);
+	expect_free(&life);
+	end_life(&life);
+}
+
 int main(void)
 {
 	/*
@@ -152,6 +172,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RED_STORY(one_failed_allocation_leaves_nothing_held),
 		RED_STORY(end_of_memory_leaves_nothing_held),
+		RED_STORY(releasing_needs_no_memory),
 	};
 	return cmocka_run_group_tests(tests, start_servers, stop_servers);
 }

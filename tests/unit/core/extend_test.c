@@ -7,7 +7,7 @@
 struct permit {
 	struct hf__lock *lock;
 	struct hf__hold *hold;
-	unsigned char id[HF__PERMIT_SIZE];
+	hf_permit_id id;
 };
 
 static struct hf__lock *open_permits(struct fake *fake)
@@ -32,7 +32,9 @@ static struct permit take(struct fake *fake, int64_t lease_ms)
 	check_result(op, 0);
 	permit.hold = hf__hold_find(permit.lock, op->owner);
 	assert_non_null(permit.hold);
-	hf__permit_id(&fake->core, op->owner, permit.id);
+	unsigned char id[HF__PERMIT_SIZE];
+	hf__permit_id(&fake->core, op->owner, id);
+	hf__permit_write(id, permit.id);
 	return permit;
 }
 
@@ -40,7 +42,7 @@ static struct hf__op *extend(struct fake *fake, const struct permit *permit, int
 {
 	return fake_start_on(fake, permit->lock, .verb = HF__OP_REQUEST,
 	                     .request = HF__PERMITS_EXTEND, .amount = 1, .lease_ms = lease_ms,
-	                     .permit = (const unsigned char(*)[HF__PERMIT_SIZE])permit->id);
+	                     .permit = &permit->id);
 }
 
 static int64_t left_of(struct fake *fake, const struct permit *permit)
@@ -185,10 +187,9 @@ static void extension_that_was_answered_too_late_is_lost(void **state)
 {
 	struct fake *fake = *state;
 	struct permit permit = take(fake, SHORT);
-	struct hf__op *op = fake_start_on(
-		fake, permit.lock, .verb = HF__OP_REQUEST, .request = HF__PERMITS_EXTEND,
-		.amount = 1, .lease_ms = LONG, .wait_ms = LONG,
-		.permit = (const unsigned char(*)[HF__PERMIT_SIZE])permit.id);
+	struct hf__op *op = fake_start_on(fake, permit.lock, .verb = HF__OP_REQUEST,
+	                                  .request = HF__PERMITS_EXTEND, .amount = 1,
+	                                  .lease_ms = LONG, .wait_ms = LONG, .permit = &permit.id);
 	fake->now += SHORT; /* no turn: the timer has not fired */
 	assert_int_equal(left_of(fake, &permit), 0);
 	fake_answer(fake, HF__DONE);
@@ -211,8 +212,7 @@ static void extension_of_a_lost_permit_is_lost_and_not_sent(void **state)
 static struct hf__op *release(struct fake *fake, const struct permit *permit)
 {
 	return fake_start_on(fake, permit->lock, .verb = HF__OP_REQUEST,
-	                     .request = HF__PERMITS_RELEASE, .amount = 1,
-	                     .permit = (const unsigned char(*)[HF__PERMIT_SIZE])permit->id);
+	                     .request = HF__PERMITS_RELEASE, .amount = 1, .permit = &permit->id);
 }
 
 static void release_of_a_lost_permit_does_not_wait_for_a_connection(void **state)

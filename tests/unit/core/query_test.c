@@ -242,13 +242,30 @@ static void repeat_that_fails_leaves_the_outcome_unknown(void **state)
 	fake->lock[fake->locks++] = lock;
 	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
 		struct hf__op *op = fake_start_on(fake, lock, .verb = HF__OP_REQUEST, .amount = 1,
-		                                  .request = HF__SEMAPHORE_RELEASE);
+		                                  .request = HF__SEMAPHORE_ADD);
 		fake_link_down(fake);
 		fake_link_up(fake);
 		fake_reply(fake, answers[i]);
 		check_result(op, HF_EUNKNOWN);
 		check_detail(op, answers[i].text);
 	}
+}
+
+/* Others wait for what it gives back. */
+static void release_that_lacks_memory_is_sent_again(void **state)
+{
+	struct fake *fake = *state;
+	struct hf__lock *lock = hf__lock_ref(&fake->core, HF__SEMAPHORE, "pool");
+	fake->lock[fake->locks++] = lock;
+	struct hf__op *op = fake_start_on(fake, lock, .verb = HF__OP_REQUEST, .amount = 1,
+	                                  .request = HF__SEMAPHORE_RELEASE);
+	fake_reply(fake, (struct hf__answer){.outcome = HF__UNSENT,
+	                                     .error = HF_ENOMEM,
+	                                     .text = "no memory",
+	                                     .length = 9});
+	fake_advance(fake, 200);
+	fake_answer(fake, HF__DONE);
+	check_result(op, 0);
 }
 
 static void force_past_its_deadline_is_unknown_and_its_late_answer_is_a_loss(void **state)
@@ -463,6 +480,7 @@ int main(void)
 		fake_test(not_now_is_asked_again_soon),
 		fake_test(force_that_never_left_is_sent_on_another_link),
 		fake_test(repeat_that_fails_leaves_the_outcome_unknown),
+		fake_test(release_that_lacks_memory_is_sent_again),
 		fake_test(server_that_is_never_ready_is_named_at_the_deadline),
 		fake_test(query_ends_at_its_deadline_and_a_late_answer_is_ignored),
 		fake_test(deadline_without_a_connection_says_why),
