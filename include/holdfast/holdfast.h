@@ -713,7 +713,8 @@ typedef struct hf_acquire_options {
 /*
  * Acquires the lock, or one more level of it if this owner holds it already. Blocks for wait_ms.
  *
- * 0: held, and valid now. A nested level never shortens the lease.
+ * 0: held, and valid now. A nested level never shortens the lease. If the hold before was lost, this
+ * is the first level of a new one, and the levels of the old one need no release any more.
  * HF_EBUSY (HF_NOWAIT only), HF_ETIMEDOUT, HF_ECANCELLED: not held; nothing stays on the server.
  * HF_ELOST: a nested acquire found that the outer hold is gone, or the lease expired before this
  * thread ran again.
@@ -747,7 +748,8 @@ typedef struct hf_release_options {
  * names it; usually the lock was acquired in another thread, without an hf_owner.
  * HF_EBUSY: another call of this owner on this lock was in progress all the time. Nothing was
  * released.
- * HF_ELOST: the lock had already been lost; the detail says why and who holds it now.
+ * HF_ELOST: the lock had already been lost; the detail says why and who holds it now. Each level
+ * returns this, until all are released or this owner has acquired the lock again.
  * HF_EUNKNOWN: no reply within wait_ms. The library keeps trying in the background until the lease
  * has expired.
  *

@@ -134,6 +134,7 @@ static void finish_granted(struct hf__core *core, struct hf__op *op, struct hf__
 	hold->doubtful = false;
 	hold->cmd.waited_ms = 0;
 	if (hold->count++ == 0) {
+		hf__hold_forget_lost(core, hold, now);
 		hold->token = token;
 		if (hold->moves == 0 && op->lock->traits->moves)
 			hold->moving_since = (uint32_t)now;
@@ -726,11 +727,9 @@ void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	bool apart = op->lock->traits->nesting == HF__NEST_APART;
 	struct hf__hold *hold = apart ? NULL : hf__hold_find(op->lock, op->want.owner);
-	if (hold && !hf__hold_is_busy(hold) && hf__hold_check(core, hold, now)) {
-		/* This is a new acquisition, which does not bring the lost hold back. */
-		hf__hold_forget(core, hold, now);
+	/* This is a new acquisition, which does not bring the lost hold back. */
+	if (hold && !hf__hold_is_busy(hold) && hf__hold_check(core, hold, now))
 		hold = NULL;
-	}
 	const struct hf__lock *rival = hold || apart ? NULL : find_own_rival(core, op, now);
 	if (!hold && op->want.nested)
 		hf__op_finish(core, op, HF_ENOTHELD, "%s: no longer held", op->lock->name);

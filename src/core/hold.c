@@ -97,17 +97,24 @@ struct hf__hold *hf__hold_find(struct hf__lock *lock, uint64_t owner)
 {
 	if (lock->held && lock->held->owner == owner)
 		return lock->held;
-	/* What is left of a lost hold may still be removed while its owner acquires again. */
-	struct hf__hold *cleaning = NULL;
+	/*
+	 * While its owner acquires again, a lost hold is kept until there is a grant, and what is
+	 * left of one may still be removed.
+	 */
+	struct hf__hold *lost = NULL, *cleaning = NULL;
 	struct hf__list *link;
 	hf__list_each (link, &lock->holds) {
 		struct hf__hold *hold = hf__list_item(link, struct hf__hold, link);
-		if (hold->owner == owner && hold->state != HF__HOLD_CLEANING)
-			return hold;
-		if (hold->owner == owner)
+		if (hold->owner != owner)
+			continue;
+		if (hold->state == HF__HOLD_LOST)
+			lost = hold;
+		else if (hold->state == HF__HOLD_CLEANING)
 			cleaning = hold;
+		else
+			return hold;
 	}
-	return cleaning;
+	return lost ? lost : cleaning;
 }
 
 static struct hf__hold *make_hold(struct hf__lock *lock)
@@ -226,6 +233,18 @@ void hf__hold_forget(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	hold->doubtful = true;
 	hold->state = HF__HOLD_RELEASING;
 	hf__hold_abandon(core, hold, now);
+}
+
+void hf__hold_forget_lost(struct hf__core *core, const struct hf__hold *hold, int64_t now)
+{
+	struct hf__list *link;
+	hf__list_each (link, &hold->cmd.lock->holds) {
+		struct hf__hold *lost = hf__list_item(link, struct hf__hold, link);
+		if (lost->owner != hold->owner || lost->state != HF__HOLD_LOST || lost->op)
+			continue;
+		hf__hold_forget(core, lost, now);
+		return;
+	}
 }
 
 void hf__hold_idle(struct hf__core *core, struct hf__hold *hold, int64_t now)

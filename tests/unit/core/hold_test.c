@@ -164,6 +164,39 @@ static void lost_hold_that_is_cleaned_up_does_not_hide_the_next_one(void **state
 	assert_int_equal(fake_remaining(fake, 1), 988);
 }
 
+/* Only a grant starts over: whoever fails to acquire again still learns of the loss. */
+static void failed_acquire_does_not_end_a_lost_hold(void **state)
+{
+	struct fake *fake = *state;
+	(void)fake_hold(fake, 1, 1000);
+	fake_advance(fake, 1000);
+	struct hf__op *op = fake_acquire_within(fake, 1, HF_NOWAIT);
+	(void)check_sent(fake, HF__ASK, 1);
+	assert_int_equal(fake_state(fake, 1), HF_LOST);
+	fake_answer_busy(fake, 5000);
+	check_result(op, HF_EBUSY);
+	assert_int_equal(fake_state(fake, 1), HF_LOST);
+	op = fake_release(fake, 1);
+	fake_answer(fake, HF__GONE);
+	check_result(op, HF_ELOST);
+	check_result(fake_release(fake, 1), HF_ENOTHELD);
+}
+
+static void grant_after_a_loss_starts_over(void **state)
+{
+	struct fake *fake = *state;
+	(void)fake_hold(fake, 1, 1000);
+	fake_advance(fake, 1000);
+	struct hf__op *op = fake_acquire_for(fake, 1, 1000);
+	fake_answer(fake, HF__GRANTED);
+	check_result(op, 0);
+	assert_int_equal(fake_state(fake, 1), HF_HELD);
+	op = fake_release(fake, 1);
+	fake_answer(fake, HF__DONE);
+	check_result(op, 0);
+	check_result(fake_release(fake, 1), HF_ENOTHELD);
+}
+
 static void release_of_a_lost_hold_does_not_wait_for_a_connection(void **state)
 {
 	struct fake *fake = *state;
@@ -647,6 +680,8 @@ int main(void)
 		fake_test(hold_is_at_risk_with_less_than_a_third_left),
 		fake_test(release_of_a_lost_hold_says_why_and_names_the_holder),
 		fake_test(lost_hold_that_is_cleaned_up_does_not_hide_the_next_one),
+		fake_test(failed_acquire_does_not_end_a_lost_hold),
+		fake_test(grant_after_a_loss_starts_over),
 		fake_test(release_of_a_lost_hold_does_not_wait_for_a_connection),
 		fake_test(release_of_a_lost_hold_ends_with_its_connection),
 		fake_test(release_of_a_level_ends_when_the_hold_is_lost_without_a_connection),
