@@ -26,6 +26,76 @@ static void lock_of_a_killed_holder_is_free_within_its_lease(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
+/* What a process takes before it dies, and another one after that. */
+enum taken { TAKES_LOCK, TAKES_GROUP, TAKES_PERMIT };
+
+static struct brief_hold {
+	enum taken taken;
+	hf_kind kind; /* of a lock */
+} brief;
+
+/* Takes it with a client of its own, which closes nothing; 0 or an error. */
+static int take_it(hf_client *client, int64_t wait_ms)
+{
+	static const char *const values[] = {"a", "b"};
+	hf_lock *lock = NULL;
+	hf_permits *permits = NULL;
+	hf_permit_id id;
+	int rc;
+	if (brief.taken == TAKES_PERMIT) {
+		rc = hf_permits_open(client, "brief", &permits);
+		rc = rc ? rc : hf_permits_try_set(permits, 1, NULL);
+		rc = rc ? rc : hf_permits_acquire(permits, 1, HF_PERMITS(.wait_ms = wait_ms), &id);
+		hf_permits_close(permits);
+		return rc;
+	}
+	rc = brief.taken == TAKES_GROUP ? hf_lock_open_group(client, "brief", values, 2, &lock)
+	                                : hf_lock_open(client, brief.kind, "brief", &lock);
+	rc = rc ? rc : hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = wait_ms));
+	hf_lock_close(lock);
+	return rc;
+}
+
+static void take_it_and_die(hf_client *client)
+{
+	if (take_it(client, HF_NOWAIT))
+		_exit(1);
+	(void)kill(getpid(), SIGKILL);
+}
+
+/* The grant itself sets the lease: the holder did not live to renew it once. */
+static void hold_of_a_holder_killed_at_once_expires(void **state)
+{
+	enum { LEASE_MS = 600 };
+	int status = 0;
+	brief = *(const struct brief_hold *)*state;
+	pid_t holder = start_child(take_it_and_die, LEASE_MS);
+	assert_int_equal(waitpid(holder, &status, 0), holder);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	long long killed_at = test_now_ms();
+	if (brief.taken != TAKES_PERMIT) /* the number of permits stays */
+		assert_true(raw_integer(live_raw, "PTTL", "brief", NULL) > 0);
+	hf_client *client = open_client(NULL);
+	if (brief.kind == HF_READ)
+		brief.kind = HF_WRITE; /* readers do not wait for readers */
+	ASSERT_OK(take_it(client, 5000));
+	ASSERT_BETWEEN(test_now_ms() - killed_at, 0, LEASE_MS + 500 + 500);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static struct brief_hold brief_holds[] = {
+	{TAKES_LOCK, HF_REENTRANT}, {TAKES_LOCK, HF_FAIR},        {TAKES_LOCK, HF_READ},
+	{TAKES_LOCK, HF_WRITE},     {TAKES_LOCK, HF_FENCED},      {TAKES_LOCK, HF_SPIN},
+	{TAKES_LOCK, HF_SIMPLE},    {TAKES_LOCK, HF_SIMPLE_FAIR}, {TAKES_GROUP, 0},
+	{TAKES_PERMIT, 0},
+};
+
+#define BRIEFLY(i, what)                                                                           \
+	{                                                                                          \
+		"hold_of_a_holder_killed_at_once_expires [" what "]",                              \
+			hold_of_a_holder_killed_at_once_expires, live_flush, NULL, &brief_holds[i] \
+	}
+
 /* ---- fork ---- */
 
 static hf_client *forked_client;
@@ -211,6 +281,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LIVE_STORY(lock_of_a_killed_holder_is_free_within_its_lease),
+		BRIEFLY(0, "reentrant"),
+		BRIEFLY(1, "fair"),
+		BRIEFLY(2, "read"),
+		BRIEFLY(3, "write"),
+		BRIEFLY(4, "fenced"),
+		BRIEFLY(5, "spin"),
+		BRIEFLY(6, "simple"),
+		BRIEFLY(7, "simple fair"),
+		BRIEFLY(8, "group"),
+		BRIEFLY(9, "permit"),
 		LIVE_STORY(forked_child_gets_an_error_and_sends_nothing),
 		LIVE_STORY(release_by_force_lets_the_waiter_in_and_the_holder_learns_of_it),
 		LIVE_STORY(force_in_the_holders_own_client_is_reported_at_once),
