@@ -40,9 +40,33 @@ static struct hf__renew_item item_of(const struct hf__cmd *cmd, uint16_t i)
 	return cmd->verb == HF__RENEW ? hf__backend_item(cmd, i) : own;
 }
 
+/*
+ * While a slot is open, the note about the holder may still be at the node that the slot is moved
+ * from. An ask that may find the hold there already does not write the note anew at this one: the
+ * two could not be brought together, and the slot would stay open.
+ */
+static bool may_write_again(const struct hf__cmd *cmd)
+{
+	if (cmd->verb != HF__ASK || !cmd->backend.asks)
+		return true;
+	bool is_nested = cmd->count > 1 && hf__lock_traits(cmd->lock)->nesting != HF__NEST_APART;
+	return !cmd->again && !is_nested;
+}
+
 static bool has_description(const struct maker *maker)
 {
-	return hf__core_settings(maker->core)->description[0] != 0;
+	return hf__core_settings(maker->core)->description[0] != 0 && may_write_again(maker->cmd);
+}
+
+static bool has_waited(const struct maker *maker)
+{
+	return maker->cmd->waited_ms > 0 && may_write_again(maker->cmd);
+}
+
+/* The same is true of the set of those that wait, which the scripts do not write after 0 ms. */
+static int64_t waited_to_note(const struct hf__cmd *cmd)
+{
+	return cmd->backend.asks ? 0 : cmd->waited_ms;
 }
 
 static size_t values_of(const struct maker *maker)
@@ -93,7 +117,7 @@ static size_t count_arg(enum hf__recipe_arg arg, const struct maker *maker)
 	case ARG_DESCRIPTION: return has_description(maker) ? 2 : 0;
 	case ARG_DESCRIPTION_OR_EMPTY: return 2;
 	case ARG_DESCRIPTIONS: return has_description(maker);
-	case ARG_WAITED: return maker->cmd->waited_ms > 0;
+	case ARG_WAITED: return has_waited(maker);
 	case ARG_VALUES: return values_of(maker);
 	case ARG_PERMITS: return permits_of(maker->cmd);
 	case ARG_GIVEN_PERMITS:
@@ -242,10 +266,11 @@ static char *put_arg(char *at, enum hf__recipe_arg arg, const struct maker *make
 	case ARG_DESCRIPTIONS_OR_EMPTY:
 		return has_description(maker) ? put_key(at, KEY_DESCRIPTIONS, maker)
 		                              : hf__request_text(at, "");
-	case ARG_WAITED: return cmd->waited_ms ? hf__request_number(at, cmd->waited_ms) : at;
+	case ARG_WAITED:
+		return has_waited(maker) ? hf__request_number(at, waited_to_note(cmd)) : at;
 	case ARG_WAITED_OR_EMPTY:
-		return cmd->waited_ms ? hf__request_number(at, cmd->waited_ms)
-		                      : hf__request_text(at, "");
+		return has_waited(maker) ? hf__request_number(at, waited_to_note(cmd))
+		                         : hf__request_text(at, "");
 	case ARG_VALUES: return put_values(at, maker);
 	case ARG_PERMITS: return put_permits(at, maker);
 	case ARG_GIVEN_PERMITS: return put_given_permits(at, cmd);

@@ -244,6 +244,58 @@ static void kinds_with_several_keys_outlast_an_open_slot(void **state)
 	end_crowd(crowd);
 }
 
+static long long count_waiters(int node, const char *lock)
+{
+	struct raw *raw = test_cluster_connect(cluster, node);
+	char *waiters = check_format("holdfast_waiter:{%s}", lock);
+	long long count = raw_integer(raw, "ZCARD", waiters, NULL);
+	free(waiters);
+	raw_close(raw);
+	return count;
+}
+
+/* Nobody gets the lock; whoever waits for it asks again. */
+static void wake_waiters(int node, const char *lock)
+{
+	struct raw *raw = test_cluster_connect(cluster, node);
+	char *channel = check_format("redisson_lock__channel:{%s}", lock);
+	raw_reply_free(raw_command(raw, is_sharded() ? "SPUBLISH" : "PUBLISH", channel, "0", NULL));
+	free(channel);
+	raw_close(raw);
+}
+
+/*
+ * Of a lock that is held and waited for, only the lock itself has moved, and the rest is still at the source. What is
+ * written anew at the target would be refused by it as BUSYKEY when the rest is moved.
+ */
+static void notes_do_not_stop_a_move(void **state)
+{
+	struct open_slot *open = begin_open_slot("noted", 30000);
+	hf_lock *mine = open_lock(open->two, "noted");
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	struct waiter *waiter = waiter_start(mine, HF_ACQUIRE(.owner = new_owner()));
+	WAIT_UNTIL(count_waiters(open->from, "noted") == 1, 5000);
+	test_cluster_open_slot(cluster, open->slot, open->from, open->to);
+	test_cluster_move_key(cluster, "noted", open->from, open->to);
+	/* The second one is not sent before the first is answered. */
+	for (uint64_t i = 0; i < 2; i++) {
+		uint64_t before = stats_of(open->two).attempts;
+		wake_waiters(open->from, "noted");
+		WAIT_UNTIL(stats_of(open->two).attempts > before, 5000);
+	}
+	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	test_cluster_move_keys(cluster, open->slot, open->from, open->to);
+	test_cluster_close_slot(cluster, open->slot, open->from, open->to);
+	WAIT_UNTIL(count_waiters(open->to, "noted") == 1, 5000);
+	ASSERT_OK(hf_lock_release(mine));
+	ASSERT_OK(hf_lock_release(mine));
+	waiter_expect(waiter, 0);
+	waiter_finish(waiter);
+	hf_lock_close(mine);
+	end_open_slot(open);
+}
+
 /* ---- many slots under load ---- */
 
 #define SLOTS 100
@@ -399,6 +451,7 @@ int main(void)
 		CLUSTER_STORY(locks_are_held_and_released_in_every_phase_of_a_move),
 		CLUSTER_STORY(waiters_are_served_in_every_phase_of_a_move),
 		CLUSTER_STORY(kinds_with_several_keys_outlast_an_open_slot),
+		CLUSTER_STORY(notes_do_not_stop_a_move),
 		CLUSTER_STORY(counts_are_exact_while_slots_move),
 		CLUSTER_STORY(no_permit_is_lost_or_made_while_slots_move),
 		CLUSTER_STORY(every_waiter_is_served_after_a_move),

@@ -321,6 +321,13 @@ static void move_key(const struct test_cluster *cluster, struct raw *raw, const 
 	raw_reply_free(reply);
 }
 
+void test_cluster_move_key(const struct test_cluster *cluster, const char *key, int from, int to)
+{
+	struct raw *raw = test_cluster_connect(cluster, from);
+	move_key(cluster, raw, key, to);
+	raw_close(raw);
+}
+
 void test_cluster_move_keys(const struct test_cluster *cluster, int slot, int from, int to)
 {
 	char number[8];

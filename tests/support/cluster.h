@@ -69,6 +69,7 @@ int test_cluster_master(const struct test_cluster *cluster, int i);
 void test_cluster_open_slot(const struct test_cluster *cluster, int slot, int from, int to);
 
 /* Moves the keys of an open slot. */
+void test_cluster_move_key(const struct test_cluster *cluster, const char *key, int from, int to);
 void test_cluster_move_keys(const struct test_cluster *cluster, int slot, int from, int to);
 
 /* Gives an open slot whose keys were moved to its new owner, and waits until all nodes know. */
