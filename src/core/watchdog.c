@@ -74,13 +74,24 @@ static void on_missed(struct hf__core *core, struct hf__hold *hold, enum hf__out
 	hf__hold_arm(core, hold);
 }
 
+/* For one of the holds this was the first try since its last renewal. */
+static bool has_first_try(const struct hf__renewal *renewal)
+{
+	for (uint16_t i = 0; i < renewal->holds; i++)
+		if (renewal->hold[i] && renewal->hold[i]->tries == 0)
+			return true;
+	return false;
+}
+
 static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
                       int64_t now)
 {
 	struct hf__renewal *renewal = hf__list_item(cmd, struct hf__renewal, cmd);
 	if (answer->outcome != HF__DONE)
 		core->stats.renewal_failures++;
-	if (answer->outcome == HF__NOT_NOW || answer->outcome == HF__FAILED)
+	/* The repeats are mostly refused for the same reason. */
+	bool is_refused = answer->outcome == HF__NOT_NOW || answer->outcome == HF__FAILED;
+	if (is_refused && has_first_try(renewal))
 		hf__log_write(core, HF_LOG_WARN, "renewal refused, it is tried again: %.*s",
 		              (int)answer->length, answer->text);
 	for (uint16_t i = 0; i < renewal->holds; i++) {

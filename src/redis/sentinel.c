@@ -32,6 +32,7 @@ struct hf__sentinel {
 	struct place known[HF__HOSTS_MAX]; /* those of the URL first */
 	int known_count;
 	bool skips_learning; /* the list of the others cannot be read */
+	bool is_missing;     /* while the master works, none has named it: that was logged */
 	struct place master; /* as it was named last */
 };
 
@@ -59,11 +60,14 @@ static void give_up(struct hf__sentinel *sentinel, int64_t now)
 	snprintf(reason, sizeof reason, "%s: no Sentinel has named the master '%.60s': %s",
 	         redis->config->shown, redis->config->master_name, sentinel->seek.why);
 	hf__seek_rest(&sentinel->seek, now);
-	if (redis->master.state != HF__CONN_IDLE)
-		hf__log_write(redis->core, HF_LOG_WARN, "%s", reason);
-	else
+	if (redis->master.state != HF__CONN_IDLE) {
+		if (!sentinel->is_missing)
+			hf__log_write(redis->core, HF_LOG_WARN, "%s", reason);
+		sentinel->is_missing = true;
+	} else {
 		hf__core_link_failed(redis->core, redis->master.link, sentinel->seek.error, reason,
 		                     now);
+	}
 }
 
 /* The Sentinel in use is of no use: the next one is asked. */
@@ -87,6 +91,10 @@ static void take_master(struct hf__sentinel *sentinel, struct place *named, int6
 	char why[2 * NAME_SIZE + 80];
 	bool is_new = !same_place(named, &sentinel->master);
 	hf__seek_found(&sentinel->seek);
+	if (sentinel->is_missing)
+		hf__log_write(redis->core, HF_LOG_INFO, "%s names the master '%.60s' again",
+		              sentinel->seek.shown, redis->config->master_name);
+	sentinel->is_missing = false;
 	if (!is_new && redis->master.state != HF__CONN_IDLE)
 		return;
 	if (is_new && sentinel->master.port) {

@@ -99,6 +99,16 @@ static bool was_logged(const char *part)
 	return found;
 }
 
+static int times_logged(const char *part)
+{
+	int times = 0;
+	pthread_mutex_lock(&log_mutex);
+	for (const char *at = log_text; (at = strstr(at, part)); at++)
+		times++;
+	pthread_mutex_unlock(&log_mutex);
+	return times;
+}
+
 static void name_server(int sentinel, int server)
 {
 	responder_set(scene.sentinel[sentinel], ASK, scene.named[server]);
@@ -375,8 +385,11 @@ static void without_any_sentinel_the_master_is_still_used(void **state)
 	open_scene(scene.first_url);
 	acquire();
 	responder_set(scene.sentinel[0], ASK, NULL);
-	WAIT_UNTIL(responder_accepted(scene.sentinel[0]) >= 3, PATIENCE_MS);
-	assert_true(was_logged("no Sentinel has named the master 'mymaster'"));
+	WAIT_UNTIL(responder_accepted(scene.sentinel[0]) >= 4, PATIENCE_MS);
+	assert_int_equal(times_logged("no Sentinel has named the master 'mymaster'"), 1);
+	assert_false(was_logged("again"));
+	name_server(0, 0);
+	WAIT_UNTIL(was_logged("names the master 'mymaster' again"), PATIENCE_MS);
 	release();
 	expect_untouched();
 }

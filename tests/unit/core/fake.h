@@ -40,6 +40,7 @@ struct fake {
 	bool full;            /* accepts no more commands */
 	bool watch_full;      /* accepts no more watches */
 	bool holds_on;        /* does not give commands back */
+	unsigned lines;       /* in the log */
 	uint64_t last_number; /* wire owners */
 	unsigned finished;    /* calls */
 	hf_state reported[FAKE_NEWS];
@@ -112,7 +113,7 @@ static inline void fake_news(void *host, struct hf__hold *hold)
 
 static inline void fake_log(void *host, hf_log_level level, const char *line)
 {
-	(void)host;
+	((struct fake *)host)->lines++;
 	assert_true(level <= HF_LOG_ERROR);
 	assert_true(strlen(line) > 0);
 }

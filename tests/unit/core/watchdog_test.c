@@ -275,6 +275,7 @@ static void missed_renewal_is_tried_again_every_twelfth(void **state)
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 0);
 	fake_advance(fake, THIRD);
+	unsigned lines = fake->lines;
 	for (int i = 0; i < 5; i++) {
 		fake_answer(fake, i % 2 ? HF__NOT_NOW : HF__FAILED);
 		check_nothing_sent(fake);
@@ -282,6 +283,7 @@ static void missed_renewal_is_tried_again_every_twelfth(void **state)
 		struct hf__cmd *cmd = fake_sent(fake, HF__RENEW);
 		assert_int_equal(cmd->answer_by - cmd->sent_at, FAKE_WATCHDOG / 12);
 	}
+	assert_int_equal(fake->lines - lines, 1); /* that the first one was refused */
 	fake_answer_renewal(fake, true);
 	assert_int_equal(fake_state(fake, 1), HF_HELD);
 	assert_int_equal(fake->core.stats.renewal_failures, 5);
