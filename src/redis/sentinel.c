@@ -7,6 +7,7 @@
 #include "redis/nat.h"
 #include "redis/refusal.h"
 #include "redis/seek.h"
+#include "redis/slots.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -113,7 +114,7 @@ static bool read_name(const struct hf__resp *resp, const char *bytes, uint32_t n
 {
 	const struct hf__resp_node *text = &resp->node[node];
 	if (text->type != HF__RESP_STRING || text->length == 0 || text->length >= NAME_SIZE ||
-	    memchr(bytes + text->start, 0, text->length))
+	    !hf__slots_is_printable(bytes + text->start, text->length))
 		return false;
 	memcpy(ret_name, bytes + text->start, text->length);
 	ret_name[text->length] = 0;
@@ -209,6 +210,7 @@ static void handle_switch(struct hf__sentinel *sentinel, const char *text, size_
 	memcpy(line, text, length);
 	line[length] = 0;
 	if (split(line, words, 6) != 5 || strlen(words[3]) >= NAME_SIZE || !port_in(words[4]) ||
+	    !hf__slots_is_printable(words[3], strlen(words[3])) ||
 	    strcmp(words[0], sentinel->redis->config->master_name) != 0)
 		return;
 	memcpy(named.name, words[3], strlen(words[3]) + 1);

@@ -80,8 +80,7 @@ static bool has_flag(const char *flags, const char *flag)
 	return false;
 }
 
-/* Names come from the network and are shown in messages. */
-static bool is_printable(const char *text, size_t length)
+bool hf__slots_is_printable(const char *text, size_t length)
 {
 	for (size_t i = 0; i < length; i++)
 		if (text[i] <= ' ' || text[i] > '~')
@@ -113,7 +112,7 @@ static bool read_address(char *word, struct hf__slots_master *ret_master)
 	}
 	if (length == 1 && *name == '?')
 		length = 0; /* the server does not know it either */
-	if (length >= sizeof ret_master->host || !is_printable(name, length))
+	if (length >= sizeof ret_master->host || !hf__slots_is_printable(name, length))
 		return false;
 	memcpy(ret_master->host, name, length);
 	ret_master->host[length] = '\0';

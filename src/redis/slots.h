@@ -40,4 +40,7 @@ typedef int hf__slots_fn(void *arg, const struct hf__slots_master *master, uint1
  */
 int hf__slots_read(const char *text, size_t length, hf__slots_fn *on_range, void *arg);
 
+/* Whether it can be a host's name. Names come from the network and are shown in messages. */
+bool hf__slots_is_printable(const char *text, size_t length);
+
 #endif

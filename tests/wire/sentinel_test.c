@@ -295,6 +295,7 @@ static void garbage_does_not_name_a_master(void **state)
 		"*2\r\n$0\r\n\r\n+6379\r\n",
 		"*2\r\n+" HUNDRED HUNDRED HUNDRED "\r\n+6379\r\n",
 		"*2\r\n:127\r\n+6379\r\n",
+		"*2\r\n$9\r\nevil\033[31m\r\n+6379\r\n",
 		"*2\r\n-ERR host\r\n+6379\r\n",
 		"*1\r\n*1\r\n+127.0.0.1\r\n",
 		":6379\r\n",
@@ -448,6 +449,7 @@ static void switches_of_no_concern_are_ignored(void **state)
 	announce_switch("mymaster", "127.0.0.1", port, " and more");
 	announce_switch("mymaster", HUNDRED HUNDRED TEN TEN TEN TEN TEN "aaaaa7777", port, "");
 	announce_switch("mymaster", "", port, "");
+	announce_switch("mymaster", "evil\033[31m", port, "");
 	announce("");
 	announce("mymaster");
 	announce("mymaster 127.0.0.1 6379 127.0.0.1");
@@ -596,6 +598,7 @@ static void strange_lists_of_sentinels_are_harmless(void **state)
 		"*2\r\n*1\r\n+ip\r\n*3\r\n+ip\r\n+port\r\n+ip\r\n",
 		"*1\r\n*4\r\n+ip\r\n+127.0.0.1\r\n+port\r\n+70000\r\n",
 		"*1\r\n*4\r\n+ip\r\n$0\r\n\r\n+port\r\n+1\r\n",
+		"*1\r\n*4\r\n+ip\r\n$9\r\nevil\033[31m\r\n+port\r\n+1\r\n",
 		"*1\r\n*4\r\n+ip\r\n*2\r\n+port\r\n:1\r\n+port\r\n_\r\n"};
 	(void)state;
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
