@@ -51,10 +51,13 @@ static void select_next_host(struct hf__conn *conn)
 }
 
 /* Of several servers the next one is tried; false if all of them have failed. */
-static bool try_next_host(struct hf__conn *conn, const char *why, int64_t now)
+static bool try_next_host(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
 	struct hf__redis *redis = conn->redis;
 	size_t used = strlen(redis->hosts_why);
+	/* A refusal says more than that another server is down, or a replica. */
+	if (redis->hosts_failed == 0 || redis->hosts_error == HF_EUNREACHABLE)
+		redis->hosts_error = error;
 	snprintf(redis->hosts_why + used, sizeof redis->hosts_why - used, "%s%s", used ? "; " : "",
 	         why);
 	select_next_host(conn);
@@ -71,12 +74,13 @@ static void failed(struct hf__conn *conn, int error, const char *why, int64_t no
 	if (redis->is_clustered && !redis->cluster && hf__cluster_adopt(redis, now) == 0)
 		return;
 	if (redis->config->deployment == HF__REPLICATED) {
-		if (try_next_host(conn, conn->round.why, now))
+		if (try_next_host(conn, error, conn->round.why, now))
 			return;
 		snprintf(reason, sizeof reason, "%s: no server is the master: %s", conn->shown,
 		         redis->hosts_why);
 		redis->hosts_failed = 0;
 		redis->hosts_why[0] = 0;
+		error = redis->hosts_error;
 		why = reason;
 	}
 	hf__core_link_failed(redis->core, conn->link, error, why, now);

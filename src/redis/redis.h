@@ -171,6 +171,7 @@ struct hf__redis {
 	int host;                      /* of a replicated deployment: the one in use */
 	int hosts_failed;              /* and how many failed one after the other */
 	char hosts_why[400];           /* why these failed */
+	int hosts_error;               /* the first that is not HF_EUNREACHABLE, if any */
 	char warned[200];              /* the last warning of a script that was logged */
 };
 

@@ -763,6 +763,21 @@ static void several_servers_without_a_master_are_unreachable(void **state)
 	}
 }
 
+/* A refusal says more than that another server is down or a replica, whichever is tried first. */
+static void of_several_servers_the_refusal_is_reported(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct wire wire = {0};
+		responder_set(scene.server[i], HELLO, "-WRONGPASS no\r\n");
+		responder_set(scene.server[1 - i], HELLO, REPLICA_HELLO);
+		EXPECT_RC(&wire, HF_EAUTH,
+		          hf_client_open(scene.replicated_url, NULL, &scene.client));
+		EXPECT_DETAIL("it is a replica");
+		EXPECT_DETAIL("WRONGPASS");
+	}
+}
+
 /* The second time, the demoted server still calls itself the master. */
 static void of_several_servers_a_demoted_one_is_left_for_the_other(void **state)
 {
@@ -810,6 +825,7 @@ int main(void)
 		TEST(a_demoted_master_is_left_for_the_new_one),
 		TEST(of_several_servers_the_master_is_used),
 		TEST(several_servers_without_a_master_are_unreachable),
+		TEST(of_several_servers_the_refusal_is_reported),
 		TEST(of_several_servers_a_demoted_one_is_left_for_the_other),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
