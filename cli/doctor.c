@@ -275,6 +275,35 @@ void doctor_note_warning(void *arg, hf_log_level level, const char *line)
 		snprintf(doctor->warning, sizeof doctor->warning, "%s", line);
 }
 
+static int ignore_info(void *arg, const hf_info *info)
+{
+	(void)arg;
+	(void)info;
+	return 0;
+}
+
+/* What ls, top and web do: they walk over all keys. */
+static int try_list(struct doctor *doctor, hf_client *client)
+{
+	return note_failure(doctor, 0,
+	                    hf_client_list(client, "holdfast:doctor:*", ignore_info, NULL));
+}
+
+/* Asks for permits whose number was never set: the script runs, and nothing stays. */
+static int try_permits(struct doctor *doctor, hf_client *client)
+{
+	char name[64];
+	hf_permits *permits = NULL;
+	hf_permit_id id;
+	snprintf(name, sizeof name, "holdfast:doctor:%ld:permits", (long)getpid());
+	int rc = hf_permits_open(client, name, &permits);
+	if (!rc)
+		rc = hf_permits_acquire(permits, 1, HF_PERMITS(.wait_ms = HF_NOWAIT), &id);
+	rc = note_failure(doctor, 0, rc == HF_EBUSY ? 0 : rc);
+	hf_permits_close(permits);
+	return rc;
+}
+
 static void check_rights(struct doctor *doctor, hf_client *client)
 {
 	int rc = hf_client_fd(client) < 0 ? HF_ESYSTEM : 0; /* from now on logs come by dispatch */
@@ -282,13 +311,17 @@ static void check_rights(struct doctor *doctor, hf_client *client)
 	doctor->warning[0] = 0;
 	if (!rc)
 		rc = doctor_try_locks(doctor, client, 20);
+	if (!rc)
+		rc = try_permits(doctor, client);
+	if (!rc)
+		rc = try_list(doctor, client);
 	(void)hf_client_dispatch(client);
 	if (!rc && doctor->warning[0])
 		doctor_report_denied(doctor, doctor->warning);
 	else if (!rc)
 		doctor_say(doctor, GOOD, "rights", "",
 		           "scripts run, messages are published and received, locks were taken "
-		           "and released");
+		           "and released, and the keys can be listed");
 	else if (rc == HF_EDENIED)
 		doctor_report_denied(doctor, doctor->why);
 	else

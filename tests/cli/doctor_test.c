@@ -282,9 +282,9 @@ static void the_manual_shows_the_acl_line(void **state)
 static void each_missing_right_is_noticed(void **state)
 {
 	(void)state;
-	const char *const missing[] = {"-evalsha",  "-info",        "-subscribe", "-publish",
-	                               "-pexpire",  "-hset",        "-zscore",    "-time",
-	                               "resetkeys", "resetchannels"};
+	const char *const missing[] = {"-evalsha", "-info",          "-subscribe", "-publish",
+	                               "-pexpire", "-hset",          "-zscore",    "-time",
+	                               "-scan",    "-zrangebyscore", "resetkeys",  "resetchannels"};
 	char *url = USER_URL("some");
 	for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
 		char *line =
