@@ -202,8 +202,8 @@ typedef struct hf_client_options {
 	 */
 	const char *tls_key_file;
 	/*
-	 * tls_server_name: Name that the server's certificate must carry. Default: the URL's host.
-	 * Only with TLS to Redis.
+	 * tls_server_name: Name that the server's certificate must carry. Default: the URL's host,
+	 * or of several each its own. Only with TLS to Redis.
 	 */
 	const char *tls_server_name;
 	/*

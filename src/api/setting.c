@@ -71,7 +71,7 @@ const struct hf__setting hf__setting_table[] = {
 	 .variable = "HOLDFAST_TLS_KEY", .no_text = "none",
 	 .about = "File of the client certificate's key."},
 	{.key = "tls_server_name", FIELD(tls_server_name), TLS, REDIS, TEXT,
-	 .no_text = "the URL's host",
+	 .no_text = "the URL's host, or of several each its own",
 	 .why_not_zk = "ZooKeeper's client library checks no names",
 	 .about = "Name that the server's certificate must carry."},
 	{.key = "tls_insecure", FIELD(tls_insecure), TLS, REDIS, FLAG,
