@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#define RESPONDER_MAX_RULES 128
+#define RESPONDER_MAX_RULES 256
 
 /* In a reply this stands for the command's second word, as a bulk string. */
 #define RESPONDER_WORD "\001"

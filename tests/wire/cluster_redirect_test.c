@@ -1,5 +1,5 @@
 /* What every call does when a cluster's node does not execute its request but says where or when to send it. */
-#include "wire/nodes.h"
+#include "wire/calls.h"
 
 /* ---- MOVED ---- */
 
@@ -28,7 +28,7 @@ static void follow_move(const struct call *call)
 static void a_moved_request_is_sent_to_the_new_owner(void **state)
 {
 	(void)state;
-	for_each_call(follow_move);
+	for_each_keyed_call(follow_move);
 }
 
 /* Other slots may have moved, too. The map is not asked for more than once a second. */
@@ -90,9 +90,9 @@ static void send_text_to_new_owner(const struct call *call)
 	responder_set(scene.node[1], call->rule, NOSCRIPT);
 	expect_call(call, 0);
 	/* What is held is renewed as well, because the owner is new. */
-	assert_in_range(responder_count(scene.node[1], call->rule), 1, call->rule == RENEW ? 2 : 1);
+	assert_in_range(responder_count(scene.node[1], call->rule), 1, is_renewal(call) ? 2 : 1);
 	assert_in_range(responder_count(scene.node[1], call->rule + 1), 1,
-	                call->rule == RENEW ? 2 : 1);
+	                is_renewal(call) ? 2 : 1);
 	expect_count(call->name, 0, call->rule + 1, 0);
 	expect_no_doubt(call);
 }
@@ -100,7 +100,7 @@ static void send_text_to_new_owner(const struct call *call)
 static void a_new_owner_without_the_script_gets_its_text(void **state)
 {
 	(void)state;
-	for_each_call(send_text_to_new_owner);
+	for_each_keyed_call(send_text_to_new_owner);
 }
 
 /* The third node has the slot by the time the second one is asked. */
@@ -120,13 +120,14 @@ static void follow_two_moves(const struct call *call)
 static void two_moves_in_a_row_are_followed(void **state)
 {
 	(void)state;
-	for_each_call(follow_two_moves);
+	for_each_keyed_call(follow_two_moves);
 }
 
 /* ---- ASK ---- */
 
 static void follow_ask(const struct call *call)
 {
+	int locked = 0;
 	prepare_call(call);
 	int before = sent_before(call);
 	set_all_replies(0, scene.ask[1]);
@@ -143,7 +144,7 @@ static void follow_ask(const struct call *call)
 		assert_int_equal(stats_of(scene.client).grants, before + 1);
 	/* The map does not change, and the next request is for the first node again. */
 	set_all_replies(0, NULL);
-	assert_int_equal(call_is_locked(), 0);
+	assert_int_equal(hf_lock_is_locked(scene.lock, &locked), 0);
 	assert_true(count_all(0, STATE) >= 1);
 	assert_in_range(count_all(1, STATE), 0, call->rule == STATE);
 }
@@ -151,7 +152,7 @@ static void follow_ask(const struct call *call)
 static void an_ask_is_followed_once(void **state)
 {
 	(void)state;
-	for_each_call(follow_ask);
+	for_each_keyed_call(follow_ask);
 }
 
 static void send_text_after_ask(const struct call *call)
@@ -173,7 +174,7 @@ static void send_text_after_ask(const struct call *call)
 static void a_script_that_is_missing_after_an_ask_is_sent_with_asking(void **state)
 {
 	(void)state;
-	for_each_call(send_text_after_ask);
+	for_each_keyed_call(send_text_after_ask);
 }
 
 /* A second round trip would let another request of this connection use up the ASKING. */
@@ -210,7 +211,7 @@ static void try_again_after_ask(const struct call *call)
 static void a_request_that_must_be_tried_again_after_an_ask_is(void **state)
 {
 	(void)state;
-	for_each_call(try_again_after_ask);
+	for_each_keyed_call(try_again_after_ask);
 }
 
 /* The slot was closed in the meantime. */
@@ -228,7 +229,7 @@ static void find_owner_after_ask(const struct call *call)
 static void a_move_after_an_ask_is_followed(void **state)
 {
 	(void)state;
-	for_each_call(find_owner_after_ask);
+	for_each_keyed_call(find_owner_after_ask);
 }
 
 /* ---- a reply that is lost after a redirection ---- */
@@ -251,7 +252,7 @@ static void lose_reply_after_ask(const struct call *call)
 static void a_reply_that_is_lost_after_an_ask_is_reconciled(void **state)
 {
 	(void)state;
-	for_each_call(lose_reply_after_ask);
+	for_each_keyed_call(lose_reply_after_ask);
 }
 
 static void lose_reply_after_move(const struct call *call)
@@ -269,7 +270,7 @@ static void lose_reply_after_move(const struct call *call)
 static void a_reply_that_is_lost_after_a_move_is_reconciled(void **state)
 {
 	(void)state;
-	for_each_call(lose_reply_after_move);
+	for_each_keyed_call(lose_reply_after_move);
 }
 
 static void close_after_asking(const struct call *call)
@@ -287,7 +288,7 @@ static void close_after_asking(const struct call *call)
 static void a_connection_that_closes_after_asking_is_survived(void **state)
 {
 	(void)state;
-	for_each_call(close_after_asking);
+	for_each_keyed_call(close_after_asking);
 }
 
 /* The record makes the repeat of a release harmless, if both name the same one. */
@@ -486,20 +487,20 @@ static void names_of_hosts_are_used(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_moved_request_is_sent_to_the_new_owner),
+		EVERY_CALL(a_moved_request_is_sent_to_the_new_owner),
 		TEST(after_a_move_the_map_is_read_again),
 		TEST(after_a_move_the_new_owner_is_asked_first),
 		TEST(a_move_is_believed_before_the_map_says_so),
-		TEST(a_new_owner_without_the_script_gets_its_text),
-		TEST(two_moves_in_a_row_are_followed),
-		TEST(an_ask_is_followed_once),
-		TEST(a_script_that_is_missing_after_an_ask_is_sent_with_asking),
+		EVERY_CALL(a_new_owner_without_the_script_gets_its_text),
+		EVERY_CALL(two_moves_in_a_row_are_followed),
+		EVERY_CALL(an_ask_is_followed_once),
+		EVERY_CALL(a_script_that_is_missing_after_an_ask_is_sent_with_asking),
 		TEST(asking_and_the_request_are_sent_together),
-		TEST(a_request_that_must_be_tried_again_after_an_ask_is),
-		TEST(a_move_after_an_ask_is_followed),
-		TEST(a_reply_that_is_lost_after_an_ask_is_reconciled),
-		TEST(a_reply_that_is_lost_after_a_move_is_reconciled),
-		TEST(a_connection_that_closes_after_asking_is_survived),
+		EVERY_CALL(a_request_that_must_be_tried_again_after_an_ask_is),
+		EVERY_CALL(a_move_after_an_ask_is_followed),
+		EVERY_CALL(a_reply_that_is_lost_after_an_ask_is_reconciled),
+		EVERY_CALL(a_reply_that_is_lost_after_a_move_is_reconciled),
+		EVERY_CALL(a_connection_that_closes_after_asking_is_survived),
 		TEST(a_repeat_after_an_ask_names_the_same_record),
 		TEST(a_request_in_flight_is_repeated_at_the_new_owner),
 		TEST(requests_that_are_moved_together_are_all_followed),

@@ -1,5 +1,5 @@
 /* Waiters and holders in a cluster: subscriptions and renewals follow the slot. */
-#include "wire/nodes.h"
+#include "wire/calls.h"
 
 /* clang-format off */
 #define PUSH_ON_CHANNEL(kind, rest) ">3\r\n+" kind "\r\n$31\r\n" CHANNEL "\r\n" rest

@@ -1,6 +1,6 @@
 /*
- * A scripted cluster for the wire tests: three masters that answer by rules, a client, and a table of calls that make
- * one request each. The nodes know nothing of each other; the test says what each of them answers.
+ * A scripted cluster for the wire tests: three masters that answer by rules, and a client. The nodes know nothing of
+ * each other; the test says what each of them answers.
  */
 #ifndef TESTS_WIRE_NODES_H
 #define TESTS_WIRE_NODES_H
@@ -44,7 +44,31 @@
 	X(PERMITS_RENEW, permits_renew, "*1\r\n:1\r\n")                                            \
 	X(PERMITS_RELEASE, permits_release, ":1\r\n")                                              \
 	X(LATCH_WAIT, latch_wait, GRANTED)                                                         \
-	X(LATCH_DOWN, latch_down, ":1\r\n")
+	X(LATCH_DOWN, latch_down, ":1\r\n")                                                        \
+	X(FAIR_FORCE, fair_force, ":1\r\n")                                                        \
+	X(READ_RENEW, read_renew, "*1\r\n:1\r\n")                                                  \
+	X(WRITE_ACQUIRE, write_acquire, GRANTED)                                                   \
+	X(WRITE_RELEASE, write_release, RELEASED)                                                  \
+	X(RW_FORCE, rw_force, ":1\r\n")                                                            \
+	X(RW_STATE, rw_state, "*3\r\n:1200\r\n:0\r\n$3\r\na:1\r\n")                                \
+	X(GROUP_ACQUIRE, group_acquire, GRANTED)                                                   \
+	X(GROUP_RELEASE, group_release, RELEASED)                                                  \
+	X(GROUP_RENEW, group_renew, "*1\r\n:1\r\n")                                                \
+	X(GROUP_FORCE, group_force, ":1\r\n")                                                      \
+	X(GROUP_STATE, group_state, "*3\r\n:1200\r\n:0\r\n$3\r\na:1\r\n")                          \
+	X(SEMAPHORE_ADD, semaphore_add, ":1\r\n")                                                  \
+	X(SEMAPHORE_SET, semaphore_set, ":1\r\n")                                                  \
+	X(PERMITS_EXTEND, permits_extend, ":1\r\n")                                                \
+	X(PERMITS_LEASE, permits_lease, ":1200\r\n")                                               \
+	X(PERMITS_COUNT, permits_count, ":5\r\n")                                                  \
+	X(PERMITS_SET, permits_set, ":1\r\n")                                                      \
+	X(PERMITS_ADD, permits_add, ":1\r\n")                                                      \
+	X(LATCH_SET, latch_set, ":1\r\n")                                                          \
+	X(LATCH_DELETE, latch_delete, ":1\r\n")                                                    \
+	X(WAITED, waited, "*1\r\n$1\r\n0\r\n")                                                     \
+	X(FACTS, facts, "*1\r\n$11\r\nrole=master\r\n")                                            \
+	X(HISTORY_READ, history_read, "*3\r\n$3\r\n0-0\r\n$1\r\n0\r\n$13\r\n1700000000000\r\n")    \
+	X(HISTORY_CLEAR, history_clear, ":0\r\n")
 
 /* For each script there are four rules: by hash or with the whole text, after ASKING or not. */
 #define NODE_SCRIPT_NUMBERS(word, name, reply) ASKED_##word, ASKED_WHOLE_##word, word, WHOLE_##word,
@@ -93,6 +117,12 @@ static const struct responder_rule node_rules[RULES] = {
 #define LOADING     "-LOADING Redis is loading the dataset in memory\r\n"
 #define MASTERDOWN  "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n"
 #define READONLY    "-READONLY You can't write against a read only replica.\r\n"
+#define READONLY_SCRIPT                                                                            \
+	"-READONLY You can't write against a read only replica. script: "                          \
+	"1ccd61912a1237232bc31a55651681f5a7b81471, on @user_script:10.\r\n"
+#define UNBLOCKED   "-UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)\r\n"
+#define BUSY        "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n"
+#define NOREPLICAS  "-NOREPLICAS Not enough good replicas to write. script: 1ccd61, on @user_script:10.\r\n"
 #define CROSSSLOT   "-CROSSSLOT Keys in request don't hash to the same slot\r\n"
 #define NON_LOCAL   "-ERR Script attempted to access a non local key in a cluster node script: 1ccd61, on @user_script:1.\r\n"
 /* clang-format on */
@@ -110,6 +140,7 @@ static struct {
 	hf_client_options options;
 	hf_client *client;
 	hf_lock *lock, *fair, *reader, *fenced; /* all are named "orders" */
+	hf_lock *subject; /* of the call that a story is about, likewise; NULL: none */
 	hf_semaphore *semaphore;
 	hf_permits *permits;
 	hf_latch *latch;
@@ -234,7 +265,7 @@ static inline int set_scene(void **state)
 
 static inline void close_client(void)
 {
-	hf_lock *locks[] = {scene.lock, scene.fair, scene.reader, scene.fenced};
+	hf_lock *locks[] = {scene.lock, scene.fair, scene.reader, scene.fenced, scene.subject};
 	for (size_t i = 0; i < sizeof locks / sizeof *locks; i++)
 		hf_lock_close(locks[i]);
 	hf_semaphore_close(scene.semaphore);
@@ -242,7 +273,7 @@ static inline void close_client(void)
 	hf_latch_close(scene.latch);
 	if (scene.client)
 		assert_int_equal(hf_client_close(scene.client), 0);
-	scene.lock = scene.fair = scene.reader = scene.fenced = NULL;
+	scene.lock = scene.fair = scene.reader = scene.fenced = scene.subject = NULL;
 	scene.semaphore = NULL;
 	scene.permits = NULL;
 	scene.latch = NULL;
@@ -342,225 +373,6 @@ static inline void set_all_replies(int node, const char *reply)
 	set_reply(node, TOKEN, reply ? reply : node_rules[TOKEN].reply);
 	for (int rule = FIRST_SCRIPT + 2; rule < RULES; rule += 4)
 		set_reply(node, rule, reply ? reply : node_rules[rule].reply);
-}
-
-/* ---- calls that make one request each ---- */
-
-static inline int ignore_info(void *arg, const hf_info *info)
-{
-	(void)arg;
-	(void)info;
-	return 0;
-}
-
-static inline int call_acquire(void)
-{
-	return hf_lock_acquire(scene.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS));
-}
-
-static inline int call_release(void)
-{
-	return hf_lock_release(scene.lock);
-}
-
-static inline int call_extend(void)
-{
-	return hf_lock_extend(scene.lock, NULL, 60000);
-}
-
-static inline int call_force(void)
-{
-	int was_held = -1;
-	return hf_lock_force_release(scene.lock, &was_held);
-}
-
-static inline int call_is_locked(void)
-{
-	int locked = -1;
-	return hf_lock_is_locked(scene.lock, &locked);
-}
-
-static inline int call_inspect(void)
-{
-	return hf_client_inspect(scene.client, "orders", ignore_info, NULL);
-}
-
-static inline int call_last_token(void)
-{
-	int64_t token = 0;
-	return hf_lock_last_token(scene.fenced, &token);
-}
-
-static inline int call_fair_acquire(void)
-{
-	return hf_lock_acquire(scene.fair, HF_ACQUIRE(.wait_ms = PATIENCE_MS));
-}
-
-static inline int call_fair_release(void)
-{
-	return hf_lock_release(scene.fair);
-}
-
-static inline int call_remove_waiter(void)
-{
-	int removed = -1;
-	return hf_lock_remove_waiter(scene.fair, "11111111-1111-1111-1111-111111111111:1",
-	                             &removed);
-}
-
-static inline int call_read_acquire(void)
-{
-	return hf_lock_acquire(scene.reader, HF_ACQUIRE(.wait_ms = PATIENCE_MS));
-}
-
-static inline int call_read_release(void)
-{
-	return hf_lock_release(scene.reader);
-}
-
-static inline int call_semaphore_acquire(void)
-{
-	return hf_semaphore_acquire(scene.semaphore, 2, HF_WAIT(.wait_ms = PATIENCE_MS));
-}
-
-static inline int call_semaphore_release(void)
-{
-	return hf_semaphore_release(scene.semaphore, 2);
-}
-
-static inline int call_semaphore_drain(void)
-{
-	int64_t permits = 0;
-	return hf_semaphore_drain(scene.semaphore, &permits);
-}
-
-static inline int call_available(void)
-{
-	int64_t permits = 0;
-	return hf_semaphore_available(scene.semaphore, &permits);
-}
-
-static inline int call_permits_acquire(void)
-{
-	return hf_permits_acquire(scene.permits, 1, HF_PERMITS(.wait_ms = PATIENCE_MS), &scene.id);
-}
-
-static inline int call_permits_release(void)
-{
-	return hf_permits_release(scene.permits, &scene.id, 1);
-}
-
-static inline int call_latch_wait(void)
-{
-	return hf_latch_wait(scene.latch, HF_WAIT(.wait_ms = PATIENCE_MS));
-}
-
-static inline int call_count_down(void)
-{
-	return hf_latch_count_down(scene.latch);
-}
-
-struct call {
-	const char *name;
-	int rule; /* of its request */
-	int (*run)(void);
-	int (*before)(void); /* a call that it needs before it; NULL: none */
-	int traits;          /* IS_… */
-};
-
-#define IS_GRANT 1
-#define IS_ONCE  2 /* it is not repeated when its outcome is unknown */
-
-static const struct call calls[] = {
-	{"acquire", ACQUIRE, call_acquire, NULL, IS_GRANT},
-	{"nested acquire", ACQUIRE, call_acquire, call_acquire, IS_GRANT},
-	{"release", RELEASE, call_release, call_acquire, 0},
-	{"extend", RENEW, call_extend, call_acquire, 0},
-	{"force", FORCE, call_force, NULL, IS_ONCE},
-	{"is_locked", STATE, call_is_locked, NULL, 0},
-	{"inspect", INSPECT, call_inspect, NULL, 0},
-	{"last_token", TOKEN, call_last_token, NULL, 0},
-	{"fair acquire", FAIR_ACQUIRE, call_fair_acquire, NULL, IS_GRANT},
-	{"fair release", FAIR_RELEASE, call_fair_release, call_fair_acquire, 0},
-	{"remove_waiter", FAIR_DROP, call_remove_waiter, NULL, 0},
-	{"read acquire", READ_ACQUIRE, call_read_acquire, NULL, IS_GRANT},
-	{"read release", READ_RELEASE, call_read_release, call_read_acquire, 0},
-	{"semaphore acquire", SEMAPHORE_ACQUIRE, call_semaphore_acquire, NULL, 0},
-	{"semaphore release", SEMAPHORE_RELEASE, call_semaphore_release, NULL, 0},
-	{"semaphore drain", SEMAPHORE_DRAIN, call_semaphore_drain, NULL, 0},
-	{"semaphore available", NUMBER, call_available, NULL, 0},
-	{"permits acquire", PERMITS_ACQUIRE, call_permits_acquire, NULL, IS_GRANT},
-	{"permits release", PERMITS_RELEASE, call_permits_release, call_permits_acquire, 0},
-	{"latch wait", LATCH_WAIT, call_latch_wait, NULL, 0},
-	{"latch count_down", LATCH_DOWN, call_count_down, NULL, 0},
-};
-
-#define CALLS (sizeof calls / sizeof *calls)
-
-/* The rule of its request after ASKING. */
-static inline int asked_rule(const struct call *call)
-{
-	return call->rule == TOKEN ? ASKED_TOKEN : call->rule - 2;
-}
-
-static inline bool is_grant(const struct call *call)
-{
-	return call->traits & IS_GRANT;
-}
-
-static inline bool is_once(const struct call *call)
-{
-	return call->traits & IS_ONCE;
-}
-
-/* Runs the story for every call, each on a cluster of its own. */
-static inline void for_each_call(void (*story)(const struct call *call))
-{
-	for (size_t i = 0; i < CALLS; i++) {
-		story(&calls[i]);
-		renew_scene();
-	}
-}
-
-/* How many requests like its own the first node has had so far. */
-static inline int sent_before(const struct call *call)
-{
-	return count_all(0, call->rule);
-}
-
-/* Opens a client and makes the calls that this one needs. */
-static inline void prepare_call(const struct call *call)
-{
-	struct wire wire = {0};
-	open_scene(scene.url);
-	if (call->before)
-		EXPECT_RC(&wire, 0, call->before());
-}
-
-/* Makes the call, and says which one it was if the result is not the one that was expected. */
-static inline void expect_call(const struct call *call, int wanted)
-{
-	int rc = call->run();
-	if (rc != wanted)
-		fail_msg("%s: got %d (%s: %s), expected %d", call->name, rc, hf_strerror(rc),
-		         hf_error_detail(), wanted);
-}
-
-static inline void expect_count(const char *call, int node, int rule, int wanted)
-{
-	int count = responder_count(scene.node[node], rule);
-	if (count != wanted)
-		fail_msg("%s: rule %d of node %d matched %d times, not %d", call, rule, node, count,
-		         wanted);
-}
-
-/* Nothing was executed twice, and nothing was in doubt. */
-static inline void expect_no_doubt(const struct call *call)
-{
-	hf_stats stats = stats_of(scene.client);
-	if (stats.unknowns || stats.losses || losses)
-		fail_msg("%s: %d outcomes were unknown and %d holds were lost", call->name,
-		         (int)stats.unknowns, (int)stats.losses);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_scene, clear_scene)

@@ -2,7 +2,7 @@
 #include "support/certs.h"
 #include "support/resolver.h"
 #include "support/tunnel.h"
-#include "wire/nodes.h"
+#include "wire/calls.h"
 
 static struct certs *certs;
 static struct tunnel *tunnels[NODES];

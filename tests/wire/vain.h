@@ -2,7 +2,7 @@
 #ifndef TESTS_WIRE_VAIN_H
 #define TESTS_WIRE_VAIN_H
 
-#include "wire/nodes.h"
+#include "wire/calls.h"
 
 #define LIMIT_MS 350 /* for calls that end in vain */
 #define MOST     40  /* requests a second that are not a busy loop */
@@ -19,15 +19,15 @@ static inline int take_in_vain(void)
 
 /* Some of the calls, those that wait with a short limit. */
 static const struct call vain_calls[] = {
-	{"acquire", ACQUIRE, acquire_in_vain, NULL, IS_GRANT},
-	{"release", RELEASE, call_release, call_acquire, 0},
-	{"is_locked", STATE, call_is_locked, NULL, 0},
-	{"force", FORCE, call_force, NULL, IS_ONCE},
-	{"semaphore acquire", SEMAPHORE_ACQUIRE, take_in_vain, NULL, 0},
-	{"semaphore release", SEMAPHORE_RELEASE, call_semaphore_release, NULL, 0},
-	{"latch count_down", LATCH_DOWN, call_count_down, NULL, 0},
-	{"last_token", TOKEN, call_last_token, NULL, 0},
-	{"inspect", INSPECT, call_inspect, NULL, 0},
+	{"acquire", ACQUIRE, acquire_in_vain, NULL, IS_GRANT, 0},
+	{"release", RELEASE, call_release, call_acquire, 0, 0},
+	{"is_locked", STATE, call_is_locked, NULL, 0, 0},
+	{"force", FORCE, call_force, NULL, IS_ONCE, 0},
+	{"semaphore acquire", SEMAPHORE_ACQUIRE, take_in_vain, NULL, 0, 0},
+	{"semaphore release", SEMAPHORE_RELEASE, call_semaphore_release, NULL, 0, 0},
+	{"latch count_down", LATCH_DOWN, call_count_down, NULL, 0, 0},
+	{"last_token", TOKEN, call_last_token, NULL, 0, 0},
+	{"inspect", INSPECT, call_inspect, NULL, 0, 0},
 };
 
 #define VAIN_CALLS (sizeof vain_calls / sizeof *vain_calls)
