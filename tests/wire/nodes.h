@@ -25,6 +25,7 @@
 	X(ACQUIRE, acquire, GRANTED)                                                               \
 	X(RELEASE, release, RELEASED)                                                              \
 	X(RENEW, renew, "*1\r\n:1\r\n")                                                            \
+	X(SYNC, sync, ":1\r\n")                                                                    \
 	X(MOVE, move, GRANTED)                                                                     \
 	X(FORCE, force, ":1\r\n")                                                                  \
 	X(STATE, state, "*3\r\n:1200\r\n:0\r\n$3\r\na:1\r\n")                                      \
@@ -74,7 +75,7 @@
 #define NODE_SCRIPT_NUMBERS(word, name, reply) ASKED_##word, ASKED_WHOLE_##word, word, WHOLE_##word,
 enum {
 	HELLO, FENCE, CLIENT_INFO, KILL, MAP, PROBE, SSUBSCRIBE, SUNSUBSCRIBE, SUBSCRIBE, UNSUBSCRIBE,
-	PING, ASKING, ASKED_TOKEN, TOKEN,
+	PING, WAIT, ASKING, ASKED_TOKEN, TOKEN,
 	NODE_SCRIPTS(NODE_SCRIPT_NUMBERS)
 	RULES
 };
@@ -105,6 +106,7 @@ static const struct responder_rule node_rules[RULES] = {
 	[SUBSCRIBE] = {{"SUBSCRIBE", "*"}, PUSHED("subscribe", ":1\r\n"), 0},
 	[UNSUBSCRIBE] = {{"UNSUBSCRIBE", "*"}, PUSHED("unsubscribe", ":0\r\n"), 0},
 	[PING] = {{"PING"}, "+PONG\r\n", 0},
+	[WAIT] = {{"WAIT", "*", "*"}, ":2\r\n", 0},
 	[ASKING] = {{"ASKING"}, "+OK\r\n", 0},
 	[ASKED_TOKEN] = {{"GET", "*"}, "$1\r\n7\r\n", ASKING},
 	[TOKEN] = {{"GET", "*"}, "$1\r\n7\r\n", 0},
