@@ -612,15 +612,14 @@ int hf_client_list_with(hf_client *client, const hf_list_options *options, hf_in
 	return rc;
 }
 
-int hf_client_facts(hf_client *client, hf_fact_fn *tell, void *arg)
+/* Of the server with this address; NULL: of any. */
+static int read_facts(hf_client *client, const char *address, hf_fact_fn *tell, void *arg)
 {
 	struct asking asking;
-	if (!client || !tell)
-		return hf__error_null(!client ? "client" : "tell");
 	int rc = begin(&asking, client, false);
 	if (rc)
 		return rc;
-	rc = ask(&asking, HF__FACTS, NULL, NULL, 0);
+	rc = ask(&asking, HF__FACTS, NULL, address, address ? 1 : 0);
 	struct hf__rows_cursor row;
 	size_t at = 0;
 	while (!rc && hf__rows_next(&asking.rows, &at, &row)) {
@@ -634,6 +633,29 @@ int hf_client_facts(hf_client *client, hf_fact_fn *tell, void *arg)
 	}
 	end(&asking);
 	return rc;
+}
+
+int hf_client_facts(hf_client *client, hf_fact_fn *tell, void *arg)
+{
+	if (!client || !tell)
+		return hf__error_null(!client ? "client" : "tell");
+	return read_facts(client, NULL, tell, arg);
+}
+
+int hf_client_facts_of(hf_client *client, const char *address, hf_fact_fn *tell, void *arg)
+{
+	hf_node node = {.size = sizeof(node)};
+	if (!client || !address || !tell)
+		return hf__error_null(!client ? "client" : !address ? "address" : "tell");
+	int i = 0, n;
+	while ((n = hf_client_node(client, i, &node)) > i && strcmp(node.address, address) != 0)
+		i++;
+	if (n < 0)
+		return n;
+	if (i >= n)
+		return hf__error(HF_EINVAL, "address: '%s' is not one of the client's servers",
+		                 address);
+	return read_facts(client, address, tell, arg);
 }
 
 /* ---- the embedded server ---- */

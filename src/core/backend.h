@@ -136,7 +136,10 @@ enum hf__verb {
 	 * on one link. DONE, with rows: the server's time, and then "1" or "0" for each hold.
 	 */
 	HF__HISTORY_HELD,
-	/* Report facts about the server. DONE, with rows "name=value". */
+	/*
+	 * Report facts about the server. `words` can be the address of one of the client's servers.
+	 * DONE, with rows "name=value".
+	 */
 	HF__FACTS,
 	/* Remove the history. DONE, with the number of entries that it had as count. */
 	HF__HISTORY_CLEAR,

@@ -561,6 +561,23 @@ static struct hf__conn *find_listed(const struct hf__cluster *cluster, struct hf
 	return shard ? &cluster->shard[number_of(cluster, shard) - 1]->conn : NULL;
 }
 
+/* The master with this address; NULL if it is not one any more. */
+static struct hf__conn *find_addressed(const struct hf__cluster *cluster, const char *address)
+{
+	for (int i = 0; i < cluster->shards; i++) {
+		const char *space = strrchr(cluster->shard[i]->shown, ' ');
+		if (cluster->shard[i]->slots > 0 && space && strcmp(space + 1, address) == 0)
+			return &cluster->shard[i]->conn;
+	}
+	return NULL;
+}
+
+/* Whether the command is for one master, which it names. */
+static bool is_addressed(const struct hf__cmd *cmd)
+{
+	return cmd->verb == HF__FACTS && cmd->items > 0;
+}
+
 /*
  * A list names the master to ask. All members of a red lock identify the same master if they are in
  * one cluster, so that this is noticed.
@@ -572,6 +589,7 @@ static struct hf__conn *find_named(const struct hf__cluster *cluster, struct hf_
 	case HF__LIST:
 	case HF__LIST_WAITED: return find_listed(cluster, cmd);
 	case HF__IDENTIFY: return first ? &first->conn : NULL;
+	case HF__FACTS: return is_addressed(cmd) ? find_addressed(cluster, cmd->words) : NULL;
 	default: return NULL;
 	}
 }
@@ -591,11 +609,11 @@ int hf__cluster_submit(struct hf__cluster *cluster, struct hf__link *link, struc
 {
 	assert(link != hf__core_link(cluster->redis->core));
 	struct hf__conn *named = find_named(cluster, cmd);
-	struct hf__conn *conn = named ? named : &shard_of(link)->conn;
+	struct hf__conn *conn = named || is_addressed(cmd) ? named : &shard_of(link)->conn;
 	bool is_mute = is_mute_latch(cluster, cmd);
-	if (conn->state == HF__CONN_UP && !is_mute)
+	if (conn && conn->state == HF__CONN_UP && !is_mute)
 		return hf__master_submit(conn, cmd);
-	if (!is_mute)
+	if (conn && !is_mute)
 		hf__conn_want(conn, hf__clock_ms());
 	hf__list_add(&cluster->late, &cmd->link);
 	return 0;
