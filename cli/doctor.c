@@ -11,6 +11,7 @@
 
 #define LEASE_MS           5000 /* of the locks that are tried */
 #define PATIENCE_MS        3000 /* with a server that is not ready, such as a cluster with a gap */
+#define MOST_MISSING       3    /* masters of a cluster that do not answer are waited for */
 #define LONGEST_CONTEST_MS 2000 /* shorter than that, also when shorter contests precede it */
 
 static const struct option long_options[] = {
@@ -58,9 +59,15 @@ void doctor_say(struct doctor *doctor, enum verdict verdict, const char *subject
 {
 	char found[4096] = "";
 	struct doctor_finding finding = {verdict, subject, found, remedy};
+	size_t length = 0;
 	va_list args;
+	doctor->findings += verdict != GOOD;
+	if (doctor->node && verdict == GOOD)
+		return; /* one line for all that is good about it */
+	if (doctor->node)
+		length = (size_t)snprintf(found, sizeof found, "%.300s: ", doctor->node);
 	va_start(args, format);
-	(void)vsnprintf(found, sizeof found, format, args);
+	(void)vsnprintf(found + length, sizeof found - length, format, args);
 	va_end(args);
 	if (doctor->note)
 		doctor->note(doctor->note_arg, &finding);
@@ -343,7 +350,9 @@ static void check_history(struct doctor *doctor)
 int doctor_read_facts(struct doctor *doctor, hf_client *client)
 {
 	struct timespec now;
-	int rc = hf_client_facts(client, note_fact, doctor);
+	doctor->facts = 0;
+	int rc = doctor->node ? hf_client_facts_of(client, doctor->node, note_fact, doctor)
+	                      : hf_client_facts(client, note_fact, doctor);
 	clock_gettime(CLOCK_REALTIME, &now);
 	doctor->local_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 	return rc;
@@ -372,6 +381,50 @@ void doctor_check_cycles(struct doctor *doctor, hf_client *client)
 		           "no holders wait for each other, as far as their notes say");
 }
 
+/* What each server has settings of its own for. */
+static void check_server(struct doctor *doctor)
+{
+	check_version(doctor);
+	check_role(doctor);
+	check_eviction(doctor);
+	check_disk(doctor);
+	if (!doctor->replica)
+		doctor_check_failover(doctor);
+	doctor_check_clock(doctor, "fair locks and permits shared with Java compare the clocks");
+}
+
+/* Says whether the master could be examined. */
+static bool check_node(struct doctor *doctor, hf_client *client, const char *address)
+{
+	struct doctor own = *doctor;
+	own.node = address;
+	own.findings = 0;
+	int rc = doctor_read_facts(&own, client);
+	if (rc)
+		doctor_say(&own, BAD, "node", "see whether it runs, and can be reached",
+		           "it could not be examined: %s: %s", hf_strerror(rc), hf_error_detail());
+	else
+		check_server(&own);
+	if (own.findings == 0)
+		doctor_say(doctor, GOOD, "node", "", "%s was examined, and nothing was found",
+		           address);
+	doctor->sick = doctor->sick || own.sick;
+	return rc == 0;
+}
+
+/* Masters that do not answer are asked one after the other, but not all of many. */
+static void check_nodes(struct doctor *doctor, hf_client *client)
+{
+	hf_node node = {.size = sizeof node};
+	int missing = 0, i = 0;
+	for (; missing < MOST_MISSING && i < hf_client_node(client, i, &node); i++)
+		missing += !check_node(doctor, client, node.address);
+	int left = hf_client_node(client, i, &node) - i;
+	if (left > 0)
+		doctor_say(doctor, NOTE, "node", "run doctor again when those before them answer",
+		           "%d more masters were not examined", left);
+}
+
 static int examine_redis(struct doctor *doctor, hf_client *client)
 {
 	int rc = doctor_read_facts(doctor, client);
@@ -382,13 +435,10 @@ static int examine_redis(struct doctor *doctor, hf_client *client)
 	if (rc)
 		return doctor_fail(doctor, rc);
 	doctor_check_cluster(doctor);
-	check_version(doctor);
-	check_role(doctor);
-	check_eviction(doctor);
-	check_disk(doctor);
-	if (!doctor->replica)
-		doctor_check_failover(doctor);
-	doctor_check_clock(doctor, "fair locks and permits shared with Java compare the clocks");
+	if (doctor_fact_is(doctor, "cluster_enabled", "1"))
+		check_nodes(doctor, client);
+	else
+		check_server(doctor);
 	if (!doctor->replica)
 		check_rights(doctor, client);
 	check_history(doctor);

@@ -30,6 +30,8 @@ struct doctor {
 	char why[400];     /* the first failure of a lock */
 	bool replica;
 	bool sick;
+	const char *node; /* the master of a cluster that they are about, or NULL */
+	int findings;     /* that are not good */
 };
 
 /* ---- doctor.c ---- */
@@ -47,7 +49,7 @@ int doctor_fail(struct doctor *doctor, int error);
 __attribute__((format(printf, 5, 6))) void doctor_say(struct doctor *doctor, enum verdict verdict,
                                                       const char *subject, const char *remedy,
                                                       const char *format, ...);
-/* Reads the server's facts; returns 0 or a library error. */
+/* Reads the facts of the server, or of doctor->node; returns 0 or a library error. */
 int doctor_read_facts(struct doctor *doctor, hf_client *client);
 /* Returns what the server said about this; "" if nothing. */
 const char *doctor_fact(const struct doctor *doctor, const char *name);
@@ -66,7 +68,7 @@ void doctor_check_cycles(struct doctor *doctor, hf_client *client);
 /* ---- doctor_failover.c ---- */
 /* The masters of a cluster, and how they announce releases; nothing about another server. */
 void doctor_check_cluster(struct doctor *doctor);
-/* What a failover can lose, and which settings prevent that. */
+/* What a failover can lose, and which settings prevent that; of doctor->node if there is one. */
 void doctor_check_failover(struct doctor *doctor);
 
 /* ---- doctor_zk.c ---- */

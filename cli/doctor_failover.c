@@ -61,17 +61,6 @@ static void check_messages(struct doctor *doctor)
 		           "if their shardedSubscriptionMode is OFF");
 }
 
-void doctor_check_cluster(struct doctor *doctor)
-{
-	if (!is_cluster(doctor))
-		return;
-	check_masters(doctor);
-	doctor_say(doctor, GOOD, "node", "",
-	           "%s was examined; configure the other nodes in the same way",
-	           doctor_fact(doctor, "cluster_node"));
-	check_messages(doctor);
-}
-
 /* ---- the URL ---- */
 
 /* Whether the URL names several hosts: redis://[user:password@]host,host/0 */
@@ -88,8 +77,9 @@ static bool names_several(const char *url)
 }
 
 /* The number of replicas that the URL wants for each grant; 0: it does not say so. */
-static int wanted_replicas(const char *url)
+static int wanted_replicas(const struct doctor *doctor)
 {
+	const char *url = cli_find_url(&doctor->settings);
 	const char *query = strchr(url, '?');
 	const char *at = query ? strstr(query, "replicas=") : NULL;
 	return at && strchr("?&", at[-1]) ? (int)strtol(at + strlen("replicas="), NULL, 10) : 0;
@@ -184,15 +174,25 @@ static void check_old_master(struct doctor *doctor)
 		           "even after it was replaced");
 }
 
+void doctor_check_cluster(struct doctor *doctor)
+{
+	if (!is_cluster(doctor))
+		return;
+	check_masters(doctor);
+	check_messages(doctor);
+	if (number(doctor, "cluster_replicas") > 0 && wanted_replicas(doctor) == 0)
+		check_loss(doctor, 0, 0);
+}
+
 void doctor_check_failover(struct doctor *doctor)
 {
 	int replicas = number(doctor, "connected_slaves");
-	int wanted = wanted_replicas(cli_find_url(&doctor->settings));
+	int wanted = wanted_replicas(doctor);
 	if (replicas > 0 && !is_cluster(doctor))
 		check_way(doctor);
 	if (replicas > 0 || !is_cluster(doctor))
 		check_replicas(doctor, replicas);
-	if (replicas > 0 || wanted > 0)
+	if ((replicas > 0 && !is_cluster(doctor)) || wanted > 0)
 		check_loss(doctor, replicas, wanted);
 	if (replicas > 0)
 		check_old_master(doctor);

@@ -119,6 +119,25 @@ static struct cli *examine(const char *url, int status)
 	return cli;
 }
 
+/* The finding names this master. */
+static void expect_about(struct cli *cli, const char *verdict, const char *subject, int node,
+                         const char *wanted)
+{
+	char *line = check_format("%-4s  %-12s 127.0.0.1:%d: ", verdict, subject,
+	                          test_server_port(cluster->node[node]));
+	const char *found = strstr(cli_output(cli), line);
+	if (!found || !memmem(found, strcspn(found, "\n"), wanted, strlen(wanted)))
+		fail_msg("'%s%s' was not printed, but: %s", line, wanted, cli_output(cli));
+	free(line);
+}
+
+static void configure(int node, const char *name, const char *value)
+{
+	struct raw *raw = test_cluster_connect(cluster, node);
+	raw_ok(raw, "CONFIG", "SET", name, value, NULL);
+	raw_close(raw);
+}
+
 static bool is_sharded(void)
 {
 	struct raw *raw = test_cluster_connect(cluster, 0);
@@ -134,13 +153,60 @@ static void a_cluster_is_examined(void **state)
 	(void)state;
 	struct cli *cli = examine(cluster->url, 0);
 	cli_expect_finding(cli, "note", "cluster", "3 of 3 masters have no replica");
-	cli_expect_finding(cli, "ok ", "node", " was examined");
+	for (int i = 0; i < MASTERS; i++)
+		expect_about(cli, "note", "persistence", i, "no append-only file");
 	cli_expect_finding(cli, "ok ", "messages", is_sharded() ? "sharded" : "plain");
 	cli_expect_finding(cli, "ok ", "rights", "locks were taken and released");
 	cli_free(cli);
 	cli = examine(test_server_url(cluster->node[1]), 0);
 	cli_expect_finding(cli, "note", "cluster", "3 of 3 masters have no replica");
 	cli_free(cli);
+}
+
+/* Whichever master it is that evicts, or has no file. */
+static void each_master_is_examined(void **state)
+{
+	(void)state;
+	for (int i = 0; i < MASTERS; i++)
+		configure(i, "appendonly", "yes");
+	for (int i = 0; i < MASTERS; i++) {
+		configure(i, "maxmemory-policy", "allkeys-lru");
+		configure(i, "maxmemory", "1gb");
+		struct cli *cli = examine(cluster->url, 1);
+		expect_about(cli, "BAD", "eviction", i, "; set maxmemory-policy noeviction");
+		assert_int_equal(cli_count(cli_output(cli), "BAD "), 1);
+		assert_int_equal(cli_count(cli_output(cli), " was examined"), MASTERS - 1);
+		cli_free(cli);
+		configure(i, "maxmemory", "0");
+		configure(i, "maxmemory-policy", "noeviction");
+	}
+	struct cli *cli = examine(cluster->url, 0);
+	assert_int_equal(cli_count(cli_output(cli), " was examined, and nothing was found"),
+	                 MASTERS);
+	cli_free(cli);
+	for (int i = 0; i < MASTERS; i++)
+		configure(i, "appendonly", "no");
+}
+
+/* It is found to be silent, and the others are examined. */
+static void a_master_that_does_not_answer_is_a_finding(void **state)
+{
+	(void)state;
+	for (int i = 0; i < MASTERS; i++) {
+		test_server_freeze(cluster->node[i]);
+		char *url = check_format("%s?command_timeout=300ms", cluster->url);
+		struct cli *cli = cli_start(url, "doctor", NULL);
+		int status = cli_wait(cli, CLI_SOON_MS);
+		test_server_thaw(cluster->node[i]);
+		assert_int_equal(status, 1);
+		expect_about(cli, "BAD", "node", i, "it could not be examined");
+		for (int other = 0; other < MASTERS; other++)
+			if (other != i)
+				expect_about(cli, "note", "persistence", other, "append-only");
+		cli_free(cli);
+		free(url);
+	}
+	test_cluster_wait_ok(cluster);
 }
 
 static void messages_that_java_does_not_hear_are_noticed(void **state)
@@ -244,6 +310,8 @@ int main(void)
 		cmocka_unit_test(any_node_answers_a_ping),
 		cmocka_unit_test(the_next_candidate_becomes_the_leader),
 		cmocka_unit_test(a_cluster_is_examined),
+		cmocka_unit_test(each_master_is_examined),
+		cmocka_unit_test(a_master_that_does_not_answer_is_a_finding),
 		cmocka_unit_test(messages_that_java_does_not_hear_are_noticed),
 		cmocka_unit_test(the_acl_line_has_the_rights_of_a_cluster),
 		cmocka_unit_test(another_database_is_refused),
