@@ -54,6 +54,69 @@ static void everything_works(const char *url)
 	cli_free(holder);
 }
 
+static bool is_on_replica(int node, const char *name)
+{
+	struct raw *raw = raw_connect(group->node[node]);
+	bool is = raw_integer(raw, "EXISTS", name, NULL) == 1;
+	raw_close(raw);
+	return is;
+}
+
+/* A command starts only when as many replicas as were asked for have its lock. */
+static void a_run_waits_for_its_replicas(void **state)
+{
+	(void)state;
+	struct cli *run = cli_start(group->url, "run", "--replicas", "2", "safe", "--", "sh", "-c",
+	                            "echo runs; cat", NULL);
+	CLI_WAIT_OUTPUT(run, "runs");
+	assert_true(is_on_replica(1, "safe") && is_on_replica(2, "safe"));
+	cli_finish(run);
+	run = cli_start(group->url, "run", "--replicas", "3", "safe", "--", "echo", "runs", NULL);
+	assert_int_not_equal(cli_wait(run, CLI_SOON_MS), 0);
+	cli_expect_in(cli_errors(run), "2 of 3 replicas");
+	assert_string_equal(cli_output(run), "");
+	cli_free(run);
+	WAIT_UNTIL(!is_locked("safe"), CLI_SOON_MS);
+}
+
+static void the_next_candidate_becomes_the_leader(void **state)
+{
+	(void)state;
+	struct cli *first =
+		cli_start(group->url, "elect", "office", "--", "sh", "-c", "echo led; cat", NULL);
+	CLI_WAIT_OUTPUT(first, "led");
+	struct cli *second = cli_start(group->url, "elect", "--replicas", "1", "office", "--", "sh",
+	                               "-c", "echo led", NULL);
+	struct raw *raw = raw_connect(group->node[0]);
+	WAIT_UNTIL(raw_integer(raw, "LLEN", "redisson_lock_queue:{office}", NULL) == 1,
+	           CLI_SOON_MS);
+	raw_close(raw);
+	struct cli *who = cli_show_json(group->url, "who", "office");
+	cli_expect_in(cli_output(who), "\"command\":\"sh\"");
+	cli_free(who);
+	assert_string_equal(cli_output(second), "");
+	cli_finish(first);
+	CLI_EXPECT(second, 0);
+	cli_expect_in(cli_output(second), "led");
+	cli_free(second);
+}
+
+/* The waiter is woken by the master that the Sentinels name. */
+static void a_waiter_enters_when_a_lock_is_forced(void **state)
+{
+	(void)state;
+	struct cli *holder = cli_start(group->url, "run", "stuck", "--", "sleep", "60", NULL);
+	WAIT_UNTIL(is_locked("stuck"), CLI_SOON_MS);
+	struct cli *waiter =
+		cli_start(group->url, "run", "-w", "60", "stuck", "--", "echo", "entered", NULL);
+	CLI_CALL(group->url, 0, "unlock", "--force", "--yes", "stuck");
+	CLI_EXPECT(waiter, 0);
+	cli_expect_in(cli_output(waiter), "entered");
+	cli_free(waiter);
+	cli_free(holder);
+	CLI_CALL(group->url, 1, "unlock", "--force", "--yes", "stuck");
+}
+
 static struct cli *examine(const char *url)
 {
 	struct cli *cli = cli_start(url, "doctor", NULL);
@@ -103,6 +166,9 @@ int main(void)
 		cmocka_unit_test(sentinels_lead_to_the_master),
 		cmocka_unit_test(the_master_is_found_among_several_servers),
 		cmocka_unit_test(the_least_number_of_replicas_is_noticed),
+		cmocka_unit_test(a_run_waits_for_its_replicas),
+		cmocka_unit_test(the_next_candidate_becomes_the_leader),
+		cmocka_unit_test(a_waiter_enters_when_a_lock_is_forced),
 	};
 	return cmocka_run_group_tests(tests, start_group, stop_group);
 }
