@@ -87,13 +87,14 @@ function drawLink() {
     text = 'holdfast web does not answer. This page shows what it knew last, and connects again by itself.';
     since = performance.now() - downSince;
   } else if (link === 'up' && status && !status.reachable) {
-    text = `The lock server is unreachable${status.error ? ` (${status.error})` : ''}. The locks below are as last seen; the page continues by itself.`;
+    const lost = status.lost === 'server' ? 'The lock server is' : `${status.lost} are`;
+    text = `${lost} unreachable${status.error ? ` (${status.error})` : ''}. What is below is as last seen; the page continues by itself.`;
     since = status.unreachable_ms;
   } else if (status?.warning) text = status.warning;
   $('banner').hidden = !text;
   setText($('banner-text'), visible(text));
   // Apart from the text, which is read aloud when it changes.
-  setText($('banner-time'), since ? `For ${age(since)}.` : '');
+  setText($('banner-time'), since ? `It has lasted for ${age(since)}.` : '');
 }
 
 function drawCount() {

@@ -48,12 +48,14 @@ struct board {
 	int64_t answered_at; /* when the server last answered */
 	bool fails;          /* the latest request was not answered */
 	int64_t walked_at;   /* when the latest complete walk began; 0: there was none */
+	int64_t ahead_ms;    /* the server's clock minus now_ms(); 0: not known */
 
 	pthread_t walker, refresher;
 	bool has_walker, has_refresher;
 	/* The refresher's own. */
 	int64_t best_ping_us;
 	int64_t facts_at, waits_retry_at;
+	uint64_t facts_reconnects; /* how many there had been when the facts were learnt */
 };
 
 static int64_t clock_ms(clockid_t clock)
@@ -93,6 +95,16 @@ const char *board_state_word(enum board_state state)
 	case BOARD_FREE: return "free";
 	}
 	return "";
+}
+
+const char *board_name_lost(const struct board_summary *summary, char ret_text[BOARD_LOST_SIZE])
+{
+	if (summary->nodes_down > 0 && summary->nodes_down < summary->nodes)
+		snprintf(ret_text, BOARD_LOST_SIZE, "%d of %d masters", summary->nodes_down,
+		         summary->nodes);
+	else
+		snprintf(ret_text, BOARD_LOST_SIZE, "server");
+	return ret_text;
 }
 
 static void notify(struct board *board)
@@ -206,16 +218,31 @@ static bool is_answer(int rc)
 	return rc >= 0 || rc == HF_EDENIED || rc == HF_EINVAL;
 }
 
+static void count_nodes(struct board *board, int *ret_nodes, int *ret_down)
+{
+	hf_node node = {.size = sizeof node};
+	*ret_nodes = *ret_down = 0;
+	for (int i = 0; i < hf_client_node(board->client, i, &node); i++) {
+		*ret_nodes += 1;
+		*ret_down += !node.connected;
+	}
+}
+
 static void end_request(struct board *board, int rc)
 {
+	char why[sizeof board->now.why];
+	int nodes, down;
+	snprintf(why, sizeof why, "%s", *hf_error_detail() ? hf_error_detail() : hf_strerror(rc));
+	count_nodes(board, &nodes, &down);
 	pthread_mutex_lock(&board->mutex);
 	board->asked_at = 0;
 	board->fails = !is_answer(rc);
+	board->now.nodes = nodes;
+	board->now.nodes_down = down;
 	if (!board->fails)
 		board->answered_at = now_ms();
 	else
-		snprintf(board->now.why, sizeof board->now.why, "%s: %s", hf_strerror(rc),
-		         hf_error_detail());
+		memcpy(board->now.why, why, sizeof why);
 	pthread_mutex_unlock(&board->mutex);
 }
 
@@ -382,26 +409,39 @@ static void note_fact(void *arg, const char *name, const char *value)
 		         name, value);
 	else if (strcmp(name, "server") == 0)
 		snprintf(facts->server, sizeof facts->server, "%s", value);
+	else if (strcmp(name, "server_time_usec") == 0)
+		facts->server_ms = strtoll(value, NULL, 10) / 1000;
 }
 
-/* What the server is, and where. */
+static uint64_t count_reconnects(struct board *board)
+{
+	hf_stats stats = {.size = sizeof(stats)};
+	return hf_client_stats(board->client, &stats) == 0 ? stats.reconnects : 0;
+}
+
+/* What the server is, and where. After a reconnect it may be another one. */
 static void learn_facts(struct board *board, int64_t began)
 {
 	struct board_summary facts = {0};
 	hf_node node = {.size = sizeof node};
-	if (began < board->facts_at)
+	uint64_t reconnects = count_reconnects(board);
+	if (began < board->facts_at && reconnects == board->facts_reconnects)
 		return;
-	(void)hf_client_facts(board->client, note_fact, &facts);
+	int rc = hf_client_facts(board->client, note_fact, &facts);
 	int nodes = hf_client_node(board->client, 0, &node);
 	if (nodes == 1)
 		snprintf(facts.address, sizeof facts.address, "%s", node.address);
 	else if (nodes > 1)
 		snprintf(facts.address, sizeof facts.address, "%d masters", nodes);
 	pthread_mutex_lock(&board->mutex);
-	memcpy(board->now.server, facts.server, sizeof facts.server);
+	if (!rc)
+		memcpy(board->now.server, facts.server, sizeof facts.server);
 	memcpy(board->now.address, facts.address, sizeof facts.address);
+	if (facts.server_ms > 0)
+		board->ahead_ms = facts.server_ms - now_ms();
 	pthread_mutex_unlock(&board->mutex);
 	board->facts_at = began + FACTS_MS;
+	board->facts_reconnects = reconnects;
 }
 
 static int ping(struct board *board)
@@ -416,12 +456,6 @@ static int ping(struct board *board)
 	board->now.ping_us = us;
 	pthread_mutex_unlock(&board->mutex);
 	return 0;
-}
-
-static uint64_t count_reconnects(struct board *board)
-{
-	hf_stats stats = {.size = sizeof(stats)};
-	return hf_client_stats(board->client, &stats) == 0 ? stats.reconnects : 0;
 }
 
 /*
@@ -592,6 +626,7 @@ static void summarize(const struct board *board, int64_t now, struct board_summa
 	summary->waited = rows.waited;
 	summary->at_risk = rows.at_risk;
 	summary->is_cut = rows.is_cut;
+	summary->server_ms = board->ahead_ms ? now + board->ahead_ms : clock_ms(CLOCK_REALTIME);
 	summary->walk_age_ms = board->walked_at > 0 ? now - board->walked_at : -1;
 	summary->unreachable_ms = board->fails || is_late ? now - board->answered_at : 0;
 }

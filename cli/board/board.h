@@ -104,17 +104,19 @@ struct board_row {
 
 /* What is known about all of it. */
 struct board_summary {
-	uint64_t change;         /* the number of the latest change */
-	size_t rows;             /* on the board */
-	size_t matching;         /* of these, that match the filter */
-	size_t held, waited;     /* of all rows */
-	size_t at_risk;          /* of all rows */
-	bool is_cut;             /* the server has more locks than the board may have rows */
-	bool is_walking;         /* a walk is in progress */
-	int64_t walk_age_ms;     /* since the latest complete walk began; -1: there was none yet */
-	int64_t walk_took_ms;    /* how long that took */
-	int64_t unreachable_ms;  /* 0: the server answers */
-	int64_t ping_us;         /* the latest round trip; -1: none yet */
+	uint64_t change;        /* the number of the latest change */
+	size_t rows;            /* on the board */
+	size_t matching;        /* of these, that match the filter */
+	size_t held, waited;    /* of all rows */
+	size_t at_risk;         /* of all rows */
+	bool is_cut;            /* the server has more locks than the board may have rows */
+	bool is_walking;        /* a walk is in progress */
+	int64_t walk_age_ms;    /* since the latest complete walk began; -1: there was none yet */
+	int64_t walk_took_ms;   /* how long that took */
+	int64_t unreachable_ms; /* 0: the server answers */
+	int64_t ping_us;        /* the latest round trip; -1: none yet */
+	int64_t server_ms; /* the server's clock, in ms since 1970; until it is known, this host's */
+	int nodes, nodes_down;   /* on a Cluster its masters; as of the latest request */
 	char why[256];           /* why the server is unreachable, or refuses */
 	char walk_refused[256];  /* why there is no walk, or "" */
 	char waits_refused[256]; /* why waiters are not known, or "" */
@@ -151,5 +153,8 @@ void board_drop(struct board_snapshot *snapshot);
 
 /* A word for the state, such as "AT RISK". */
 const char *board_state_word(enum board_state state);
+/* What cannot be reached: "server", or "1 of 3 masters". */
+#define BOARD_LOST_SIZE 48
+const char *board_name_lost(const struct board_summary *summary, char ret_text[BOARD_LOST_SIZE]);
 
 #endif

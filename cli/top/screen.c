@@ -62,7 +62,7 @@ static void draw_server(const struct board_summary *summary)
 /* Nothing else matters as long as the server does not answer. */
 static bool draw_trouble(const struct board_summary *summary)
 {
-	char line[400], age[CELLS_SIZE];
+	char line[400], age[CELLS_SIZE], lost[BOARD_LOST_SIZE];
 	if (summary->unreachable_ms <= 0)
 		return false;
 	char *why = cells_copy_plain(summary->why, strlen(summary->why));
@@ -70,8 +70,8 @@ static bool draw_trouble(const struct board_summary *summary)
 		snprintf(age, sizeof age, "%d s", (int)(summary->unreachable_ms / 1000));
 	else
 		cells_format_age(summary->unreachable_ms, age);
-	snprintf(line, sizeof line, "server unreachable for %s%s%s", age, why && *why ? ": " : "",
-	         why ? why : "");
+	snprintf(line, sizeof line, "%s unreachable for %s%s%s", board_name_lost(summary, lost),
+	         age, why && *why ? ": " : "", why ? why : "");
 	put_text(1, 0, COLS, PUT_BAD, line);
 	free(why);
 	return true;
@@ -235,7 +235,7 @@ static void draw_keys(void)
 		"Keys",
 		"",
 		"  Up Down PgUp PgDn Home End   select a lock",
-		"  Enter    all about the lock: every holder and waiter",
+		"  Enter    all about the lock: every holder and waiter, and its history",
 		"  /        show only names that contain a text; Esc shows all again",
 		"  s F6     next order: need, name, held, ttl, waiting",
 		"  p        pause, and continue",
@@ -299,17 +299,18 @@ static void draw_target(const struct top *top, const char *question)
 static void draw_hints(const struct top *top)
 {
 	char line[200];
+	const char *actions = top->options->read_only ? ""
+	                      : top->zookeeper        ? "  u unlock  r revoke"
+	                                              : "  u unlock";
 	if (top->page == TOP_LOCK)
-		snprintf(line, sizeof line, "Esc back  Up Down scroll%s  q quit",
-		         top->options->read_only ? "" : "  u unlock");
+		snprintf(line, sizeof line, "Esc back  PgDn more%s  q quit", actions);
 	else if (top->page == TOP_KEYS)
 		snprintf(line, sizeof line, "any key: back");
 	else
 		snprintf(line, sizeof line,
 		         "? keys  / filter%s%.40s  s order: %s  p %s  Enter more%s  q quit",
 		         *top->filter ? ": " : "", top->filter, top_order_words[top->order],
-		         top->paused ? "continue" : "pause",
-		         top->options->read_only ? "" : "  u unlock");
+		         top->paused ? "continue" : "pause", actions);
 	put_text(LINES - 1, 0, COLS, PUT_BAR, line);
 }
 

@@ -66,12 +66,14 @@ static const char *get_warning(const struct board_summary *summary)
 static void write_status(const struct web *web, const struct board_summary *summary,
                          struct json *json)
 {
+	char lost[BOARD_LOST_SIZE];
 	json_begin(json, "status", '{');
 	json_text(json, "version", hf_version());
 	json_known(json, "server", summary->server);
 	json_known(json, "address", summary->address);
 	json_flag(json, "reachable", summary->unreachable_ms == 0);
 	json_number(json, "unreachable_ms", summary->unreachable_ms);
+	json_known(json, "lost", summary->unreachable_ms ? board_name_lost(summary, lost) : "");
 	json_known(json, "error", summary->unreachable_ms ? summary->why : "");
 	json_known(json, "warning", get_warning(summary));
 	json_number(json, "rows", (int64_t)summary->rows);
