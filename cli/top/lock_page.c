@@ -2,6 +2,7 @@
 #include "lock_page.h"
 
 #include "cells.h"
+#include "history.h"
 #include "put.h"
 
 #include <curses.h>
@@ -15,6 +16,7 @@ struct page {
 	struct top *top;
 	int from, to; /* lines of the screen */
 	size_t line;  /* the number of the next line */
+	size_t holds; /* of the history, so far */
 };
 
 static void put_line(struct page *page, enum put_style style, const char *text)
@@ -105,6 +107,58 @@ static void put_parties(struct page *page, const char *title, const char *column
 		print_line(page, PUT_DIM, "      and %zu more", n - listed);
 }
 
+/* ---- what was before ---- */
+
+static const char *mark_most(const struct past_hold *hold, const char *age,
+                             char ret_text[CELLS_SIZE + 2])
+{
+	snprintf(ret_text, CELLS_SIZE + 2, "%s%s", hold->is_inferred ? "<=" : "", age);
+	return ret_text;
+}
+
+/* A hold that has not ended is as old as its beginning, and other ends are some time ago. */
+static void put_hold(void *arg, const struct past_hold *hold)
+{
+	struct page *page = arg;
+	int64_t now = page->top->shown.summary.server_ms, held_ms = hold->held_ms;
+	char ended[CELLS_SIZE], held[CELLS_SIZE], waited[CELLS_SIZE], most[CELLS_SIZE + 2];
+	struct board_party party = {
+		.owner = hold->owner, .host = hold->host, .text = hold->text, .pid = hold->pid};
+	char *who = cells_describe_party(&party);
+	if (hold->is_held && hold->began_at > 0)
+		held_ms = now > hold->began_at ? now - hold->began_at : 0;
+	int64_t ago = hold->ended_at > 0 ? now - hold->ended_at : -1;
+	cells_format_age(hold->ended_at > 0 && ago < 0 ? 0 : ago, ended);
+	mark_most(hold, cells_format_age(held_ms, held), most);
+	print_line(page, hold->is_held ? PUT_PLAIN : PUT_DIM, "%4zu  %9s  %8s  %-8s  %6s  %s",
+	           ++page->holds, ended, most, hold->end, cells_format_age(hold->waited_ms, waited),
+	           who ? who : "");
+	free(who);
+}
+
+static void put_history(struct page *page)
+{
+	struct history *history = page->top->history;
+	const struct top_name *name = &page->top->name;
+	struct past_summary summary = history_visit(history, name, NULL, NULL);
+	char *why = cells_copy_plain(summary.why, strlen(summary.why));
+	if (summary.n > 0 || summary.is_read || *summary.why)
+		put_line(page, PUT_PLAIN, "");
+	if (summary.n > 0) {
+		print_line(page, PUT_BOLD, "%4zu  %9s  %8s  %-8s  %6s  %s", summary.n, "ENDED AGO",
+		           "HELD", "HOW", "WAITED", "HISTORY");
+		(void)history_visit(history, name, put_hold, page);
+		if (summary.left_out > 0)
+			print_line(page, PUT_DIM, "      and %zu earlier", summary.left_out);
+	}
+	if (*summary.why)
+		print_line(page, PUT_DIM, "History: %s", why ? why : "");
+	else if (summary.is_read && summary.n == 0)
+		put_line(page, PUT_DIM,
+		         "No history: clients keep one if their URL says history=yes.");
+	free(why);
+}
+
 void lock_page_draw(struct top *top, int from, int to)
 {
 	struct page page = {.top = top, .from = from, .to = to};
@@ -122,5 +176,6 @@ void lock_page_draw(struct top *top, int from, int to)
 		            row->parties ? row->parties + row->holders_listed : NULL,
 		            row->waiters_listed, row->waiters);
 	}
+	put_history(&page);
 	top->lines = page.line;
 }

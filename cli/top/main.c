@@ -2,6 +2,7 @@
 #include "top.h"
 
 #include "aside.h"
+#include "history.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -117,6 +118,7 @@ static void take_snapshot(struct top *top)
 		return; /* without memory the screen stays as it is */
 	board_drop(&top->shown);
 	top->shown = next;
+	history_want(top->history, top->page == TOP_LOCK ? &top->name : NULL);
 	if (top->page == TOP_TABLE)
 		find_selected(top);
 }
@@ -164,11 +166,17 @@ static void free_board(void *board)
 	board_free(board);
 }
 
-/* A request that is not answered does not keep the program from ending. */
-static void close_all(struct board *board, hf_client *client)
+static void free_history(void *history)
 {
-	if (aside_call(free_board, board, CLI_CLOSE_MS))
-		cli_close(client);
+	history_free(history);
+}
+
+/* A request that is not answered does not keep the program from ending. */
+static void close_all(struct top *top)
+{
+	if (aside_call(free_history, top->history, CLI_CLOSE_MS) &&
+	    aside_call(free_board, top->board, CLI_CLOSE_MS))
+		cli_close(top->client);
 }
 
 static int run(struct top *top, const struct top_options *options, const sigset_t *before)
@@ -182,6 +190,11 @@ static int run(struct top *top, const struct top_options *options, const sigset_
 	int rc = board_start(top->board);
 	if (rc)
 		return cli_report_failure(rc);
+	top->history = history_new(top->client);
+	if (!top->history) {
+		cli_complain("out of memory");
+		return EXIT_SYSTEM;
+	}
 	run_live(top, before);
 	return 0;
 }
@@ -189,8 +202,11 @@ static int run(struct top *top, const struct top_options *options, const sigset_
 static int open_and_run(const struct top_options *options, const sigset_t *before)
 {
 	struct top top = {.options = options, .order = options->order};
-	int rc = cli_open(&options->settings, &(hf_client_options){.map_name = board_keep_name},
-	                  &top.client);
+	/* With a history, it says who took a lock away. */
+	int rc = cli_open(
+		&options->settings,
+		&(hf_client_options){.map_name = board_keep_name, .describe = "holdfast top"},
+		&top.client);
 	if (rc)
 		return rc;
 	top.zookeeper = cli_is_zookeeper(&options->settings);
@@ -204,7 +220,7 @@ static int open_and_run(const struct top_options *options, const sigset_t *befor
 		return cli_report_failure(rc);
 	}
 	rc = run(&top, options, before);
-	close_all(top.board, top.client);
+	close_all(&top);
 	return rc;
 }
 

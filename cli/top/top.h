@@ -7,6 +7,8 @@
 
 #define TOP_INPUT_SIZE 1200 /* bytes that can be typed: a whole name, escaped */
 
+struct history;
+
 enum top_page { TOP_TABLE, TOP_LOCK, TOP_KEYS };
 enum top_prompt { TOP_NO_PROMPT, TOP_FILTER, TOP_UNLOCK, TOP_REVOKE };
 
@@ -20,6 +22,7 @@ struct top {
 	const struct top_options *options;
 	hf_client *client;
 	struct board *board;
+	struct history *history;
 	bool zookeeper;
 
 	enum board_order order;
