@@ -4,15 +4,26 @@ import { el, setText, span, heldFor, age, visible, process, plural, STATES } fro
 import { ask, send } from './api.js';
 import { store } from './store.js';
 import { drawTimeline } from './timeline.js';
+import { buildPast, drawPast } from './history.js';
 
 const section = document.getElementById('lock');
 const dialog = document.getElementById('dialog');
 const POLL_MS = 1000;
+const PAST_MS = 5000; // until the history is asked for again
+const CHANGED_MS = 2500; // after a change it is asked for with each poll, for this long
+
+const HOLDERS = ['Host', 'Process', 'Command', 'Held for', 'Levels', 'Owner'];
+const WAITERS = ['Place', 'Host', 'Process', 'Command', 'Waiting for', 'Owner'];
 
 let id = null; // of the lock that is shown; NULL: none
 let timer = 0;
 let lock = null; // the last answer about it, or null if it is free
 let parts = {};
+let past = null; // the last answer about its history; null: none yet
+let pastFor = ''; // the holders of the lock, and since when these have been its holders
+let changedAt = 0;
+let pastAsked = 0;
+let pastBusy = false;
 
 function fact(key, title) {
   parts[key] = el('dd');
@@ -33,6 +44,7 @@ function build() {
   parts.note = el('p', { class: 'note', hidden: true });
   parts.bar = el('i');
   parts.timeline = el('div', { class: 'timeline' });
+  parts.past = buildPast();
   parts.actions = el('div', { class: 'actions' });
   section.replaceChildren(
     el('p', { class: 'crumb' }, el('a', { href: '#/' }, '← All locks'), el('span', { 'aria-hidden': 'true' }, ' ', el('kbd', {}, 'Esc'))),
@@ -42,15 +54,16 @@ function build() {
       el('dl', { class: 'facts' }, fact('kind', 'Kind'), fact('held', 'Held for'), fact('ttl', 'Expires in'),
         fact('lease', 'Lease'), fact('waiting', 'Waiting clients'), fact('token', 'Token')),
       el('span', { class: 'bar wide', 'aria-hidden': 'true' }, parts.bar)),
-    list('holders', 'Holders', ['Host', 'Process', 'Command', 'Held for', 'Levels', 'Owner']),
-    list('waiters', 'Waiters', ['Place', 'Host', 'Process', 'Command', 'Waiting for', 'Owner']),
+    list('holders', 'Holders', HOLDERS),
+    list('waiters', 'Waiters', WAITERS),
     el('div', { class: 'card' }, el('h2', {}, 'Timeline'), parts.timeline),
+    parts.past.card, parts.past.note,
     parts.actions,
   );
 }
 
-function cells(...texts) {
-  return el('tr', {}, ...texts.map((text) => el('td', {}, text === null || text === '' ? '–' : visible(String(text)))));
+function cells(columns, ...texts) {
+  return el('tr', {}, ...texts.map((text, i) => el('td', { 'data-name': columns[i] }, text === null || text === '' ? '–' : visible(String(text)))));
 }
 
 function empty(text, columns) {
@@ -59,7 +72,7 @@ function empty(text, columns) {
 
 function fillHolders() {
   const holders = lock?.holders ?? [];
-  const rows = holders.map((one) => cells(one.host, one.pid, one.command,
+  const rows = holders.map((one) => cells(HOLDERS, one.host, one.pid, one.command,
     one.held_ms === null ? null : age(one.held_ms), one.count, one.owner));
   if (lock?.more_holders) rows.push(empty(`and ${lock.more_holders} more`, 6));
   setText(parts.holdersTitle, holders.length > 1 ? `Holders (${holders.length + (lock.more_holders ?? 0)})` : 'Holder');
@@ -69,12 +82,35 @@ function fillHolders() {
 // Not every waiter is known by name: Java's clients, and those that came a moment ago, are only counted.
 function fillWaiters() {
   const waiters = lock?.waiters ?? [];
-  const rows = waiters.map((one, i) => cells(i + 1, one.host, one.pid, one.command,
+  const rows = waiters.map((one, i) => cells(WAITERS, i + 1, one.host, one.pid, one.command,
     one.waiting_ms === null ? null : age(one.waiting_ms), one.owner));
   const others = (lock?.waiting_clients ?? 0) - waiters.length;
   if (lock?.more_waiters) rows.push(empty(`and ${lock.more_waiters} more`, 6));
   else if (others > 0) rows.push(empty(`${rows.length ? 'and ' : ''}${plural(others, 'client', 'clients')} that left no note`, 6));
   parts.waiters.replaceChildren(...(rows.length ? rows : [empty('Nobody waits for this lock.', 6)]));
+}
+
+// Times of the history are by the server's clock, which each answer says.
+function fillPast(answer) {
+  const now = past ? past.now_ms + performance.now() - past.at : 0;
+  drawTimeline(parts.timeline, answer, past, now);
+  if (past) drawPast(parts.past, past, now);
+}
+
+// The history is asked for now and then, and several times when the holders have changed, because
+// an answer can be a second old.
+async function freshenPast(answer) {
+  const asked = id;
+  const now = performance.now();
+  const holders = JSON.stringify((lock?.holders ?? []).map((one) => [one.owner, one.count]));
+  if (holders !== pastFor) [pastFor, changedAt] = [holders, now];
+  if (pastBusy || (past && now - changedAt > CHANGED_MS && now - pastAsked < PAST_MS)) return;
+  [pastBusy, pastAsked] = [true, now];
+  const { status, body } = await ask(`api/history?name=${asked.replace(/[&+#]/g, encodeURIComponent)}`);
+  pastBusy = false;
+  if (id !== asked || status !== 200) return;
+  past = { ...body, at: performance.now() };
+  fillPast(answer);
 }
 
 function fill(answer) {
@@ -91,7 +127,7 @@ function fill(answer) {
   setText(parts.token, String(lock?.token ?? '–'));
   fillHolders();
   fillWaiters();
-  drawTimeline(parts.timeline, answer);
+  fillPast(answer);
   fillActions(answer.name);
   tickLock();
 }
@@ -126,6 +162,7 @@ async function poll() {
     lock.full = Math.max(lock.ttl_ms ?? 0, old?.full ?? 0);
   }
   fill(body);
+  freshenPast(body);
 }
 
 // ---- taking it away ----
@@ -201,6 +238,6 @@ export function showLock(wanted) {
 
 export function hideLock() {
   clearTimeout(timer);
-  id = lock = null;
+  id = lock = past = null;
   if (dialog.open) dialog.close();
 }

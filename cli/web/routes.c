@@ -2,6 +2,7 @@
 #include "changes.h"
 #include "connections.h"
 #include "examine.h"
+#include "history.h"
 #include "locks.h"
 #include "metrics.h"
 #include "streams.h"
@@ -12,15 +13,6 @@
 #define LOCKS "/api/locks/"
 
 typedef void handler(struct web *web, struct evhttp_request *req, const char *name);
-
-static void reply_history(struct web *web, struct evhttp_request *req, const char *name)
-{
-	(void)web;
-	(void)name;
-	web_reply_text(req, 404,
-	               "this program keeps no history of the server; the page of a lock "
-	               "shows what it has seen since it started");
-}
 
 struct route {
 	enum evhttp_cmd_type method;
@@ -36,7 +28,7 @@ static const struct route routes[] = {
 	{EVHTTP_REQ_GET, "/api/locks", NULL, WEB_TOKEN, locks_reply},
 	{EVHTTP_REQ_GET, LOCKS, "", WEB_TOKEN, locks_reply_one},
 	{EVHTTP_REQ_GET, "/api/doctor", NULL, WEB_TOKEN, examine_reply},
-	{EVHTTP_REQ_GET, "/api/history", NULL, WEB_TOKEN, reply_history},
+	{EVHTTP_REQ_GET, "/api/history", NULL, WEB_TOKEN, history_reply},
 	{EVHTTP_REQ_POST, LOCKS, "/unlock", WEB_TOKEN, changes_unlock},
 	{EVHTTP_REQ_POST, LOCKS, "/revoke", WEB_TOKEN, changes_revoke},
 };

@@ -6,6 +6,7 @@
 #include "browser.h"
 #include "connections.h"
 #include "examine.h"
+#include "history.h"
 #include "jobs.h"
 #include "seen.h"
 #include "streams.h"
@@ -78,7 +79,8 @@ static int take_tokens(struct web *web)
 /* Returns 0, or the exit status with an error printed. */
 static int start_board(struct web *web)
 {
-	hf_client_options options = {.map_name = board_keep_name};
+	/* With a history, it says who took a lock away. */
+	hf_client_options options = {.map_name = board_keep_name, .describe = "holdfast web"};
 	int rc = cli_open(&web->options.settings, &options, &web->client);
 	if (rc)
 		return rc;
@@ -113,8 +115,10 @@ static bool start_http(struct web *web)
 	web->seen = seen_new();
 	web->jobs = jobs_new(web->base);
 	web->examine = examine_new();
+	web->history = history_new(web);
 	web->streams = streams_new(web);
-	return web->connections && web->seen && web->jobs && web->examine && web->streams;
+	return web->connections && web->seen && web->jobs && web->examine && web->history &&
+	       web->streams;
 }
 
 /* Runs until a signal ends it; returns the exit status. */
@@ -145,6 +149,11 @@ static void free_jobs(void *arg)
 	jobs_free(arg);
 }
 
+static void stop_history(void *arg)
+{
+	history_stop(arg);
+}
+
 static void free_board(void *arg)
 {
 	board_free(arg);
@@ -154,14 +163,16 @@ static void free_board(void *arg)
 static void end(struct web *web)
 {
 	bool idle = aside_call(free_jobs, web->jobs, CLI_CLOSE_MS) &&
+	            aside_call(stop_history, web->history, CLI_CLOSE_MS) &&
 	            aside_call(free_board, web->board, CLI_CLOSE_MS);
 	if (!idle)
 		return;
-	if (web->client)
-		cli_close(web->client);
 	connections_stop(web->connections);
 	if (web->http)
 		evhttp_free(web->http);
+	history_free(web->history);
+	if (web->client)
+		cli_close(web->client);
 	streams_free(web->streams);
 	connections_free(web->connections);
 	examine_free(web->examine);

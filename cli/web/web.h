@@ -34,6 +34,7 @@ bool web_is_token(const char *token, const char *presented);
 struct board;
 struct connections;
 struct examine;
+struct history;
 struct jobs;
 struct seen;
 struct streams;
@@ -53,6 +54,7 @@ struct web {
 	struct connections *connections;
 	struct jobs *jobs;
 	struct examine *examine;
+	struct history *history;
 	struct streams *streams;
 };
 
