@@ -16,21 +16,33 @@ static struct cli *web;
 static int web_port;
 static char web_token[WEB_TOKEN_SIZE];
 
-/* Starts it with these options, on a port of its own, and waits until it serves. */
-static inline void web_start(const char *const *options)
+/* Starts it for this server with these options, on a port of its own, and waits until it serves. */
+static inline void web_start(const char *url, const char *const *options)
 {
 	const char *words[32] = {"web"};
 	size_t n = 1;
 	for (; *options; options++)
 		words[n++] = *options;
-	web = cli_start_words(cli_url(), words);
+	web = cli_start_words(url, words);
 	CLI_WAIT_OUTPUT(web, "\n");
 	if (sscanf(cli_output(web), "http://127.0.0.1:%d/#t=%32[0-9a-f]", &web_port, web_token) !=
 	    2)
 		fail_msg("holdfast web printed '%s' and '%s'", cli_output(web), cli_errors(web));
 }
 
-#define WEB_START(...) web_start((const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
+/* Teardown of each story. */
+static inline int web_clean_up(void **state)
+{
+	(void)state;
+	if (web)
+		cli_free(web);
+	web = NULL;
+	return 0;
+}
+
+#define WEB_START_AT(url, ...)                                                                     \
+	web_start(url, (const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
+#define WEB_START(...) WEB_START_AT(cli_url(), __VA_ARGS__)
 
 static inline void web_stop(void)
 {
@@ -125,12 +137,70 @@ static inline char *web_get(const char *path)
 	return web_ask("GET", path, "", "");
 }
 
+/* The same with what the page sends when it changes something. */
+static inline char *web_post(const char *path, const char *body)
+{
+	char *headers = check_format("Origin: http://127.0.0.1:%d\r\n"
+	                             "Content-Type: application/json\r\n",
+	                             web_port);
+	char *answer = web_ask("POST", path, headers, body);
+	free(headers);
+	return answer;
+}
+
+static inline const char *web_body(const char *answer)
+{
+	const char *blank = strstr(answer, "\r\n\r\n");
+	return blank ? blank + 4 : "";
+}
+
 /* Expects this status, and returns the answer. */
 static inline char *web_expect(char *answer, int status)
 {
 	if (web_status(answer) != status)
 		fail_msg("not %d but: %.2000s", status, answer);
 	return answer;
+}
+
+/* Asks until the answer contains this text, and returns that answer. */
+static inline char *web_get_until(const char *path, const char *wanted)
+{
+	long long ends_at = test_now_ms() + CLI_SOON_MS;
+	for (;;) {
+		char *answer = web_expect(web_get(path), 200);
+		if (strstr(answer, wanted))
+			return answer;
+		if (test_now_ms() > ends_at)
+			fail_msg("no '%s' in '%.3000s'", wanted, answer);
+		free(answer);
+		test_pause();
+	}
+}
+
+/* Takes the lock away. */
+static inline void web_expect_unlocked(const char *name)
+{
+	char *path = check_format("/api/locks/%s/unlock", name);
+	char *body = check_format("{\"name\":\"%s\"}", name);
+	free(web_expect(web_post(path, body), 200));
+	free(path);
+	free(body);
+}
+
+/* While the server is lost it says so, with these words, and then it continues on its own. */
+static inline void web_expect_lost_and_back(const char *lost, void (*lose)(void),
+                                            void (*give_back)(void))
+{
+	lose();
+	free(web_get_until("/api/locks", "\"reachable\":false"));
+	free(web_get_until("/api/locks", lost));
+	char *metrics = web_expect(web_get("/metrics"), 200);
+	cli_expect_in(metrics, "holdfast_server_up 0\n");
+	assert_null(strstr(metrics, "holdfast_server_held"));
+	free(metrics);
+	give_back();
+	free(web_get_until("/api/locks", "\"reachable\":true"));
+	free(web_get_until("/metrics", "holdfast_server_up 1\n"));
 }
 
 #endif

@@ -18,10 +18,7 @@ static int prepare(void **state)
 
 static int clean_up(void **state)
 {
-	(void)state;
-	if (web)
-		cli_free(web);
-	web = NULL;
+	(void)web_clean_up(state);
 	temp_dir_remove(dir);
 	return 0;
 }
@@ -36,12 +33,6 @@ static char *write_file(const char *name, const char *text, mode_t mode)
 	assert_int_equal(fchmod(fd, mode), 0);
 	(void)close(fd);
 	return path;
-}
-
-static const char *body_of(const char *answer)
-{
-	const char *blank = strstr(answer, "\r\n\r\n");
-	return blank ? blank + 4 : "";
 }
 
 /* ---- where it listens ---- */
@@ -230,7 +221,7 @@ static void the_page_is_sent_once(void **state)
 		char *known = check_format("If-None-Match: %s\r\n", etag);
 		free(answer);
 		answer = web_expect(web_ask("GET", files[i], known, ""), 304);
-		assert_string_equal(body_of(answer), "");
+		assert_string_equal(web_body(answer), "");
 		free(answer);
 		free(known);
 	}
@@ -261,12 +252,12 @@ static void hostile_names_are_valid_json_and_can_be_asked_for(void **state)
 		if (strstr(answer, "\"rows\":8,"))
 			break;
 	}
-	assert_true(json_is_valid(body_of(answer)));
+	assert_true(json_is_valid(web_body(answer)));
 	cli_expect_in(answer, "\"name\":\"\\u001b[31mred\"");
 	cli_expect_in(answer, "\"id\":\"%FF%FE%20bad%20utf-8\"");
 	free(answer);
 	answer = web_expect(web_get("/api/locks/%FF%FE%20bad%20utf-8"), 200);
-	assert_true(json_is_valid(body_of(answer)));
+	assert_true(json_is_valid(web_body(answer)));
 	cli_expect_in(answer, "\"owner\":\"" CLI_JAVA ":1\"");
 	free(answer);
 	free(long_name);
@@ -279,7 +270,7 @@ static void some_locks_can_be_asked_for(void **state)
 	struct cli *one = cli_hold("one"), *two = cli_hold("t&wo");
 	WEB_START();
 	char *answer = web_expect(web_get("/api/locks?id=t%26wo&id=none&x=one"), 200);
-	assert_true(json_is_valid(body_of(answer)));
+	assert_true(json_is_valid(web_body(answer)));
 	cli_expect_in(answer, "{\"locks\":[{\"id\":\"t%26wo\"");
 	assert_null(strstr(answer, "\"one\""));
 	free(answer);
@@ -293,7 +284,7 @@ static void doctor_answers_with_findings(void **state)
 	(void)state;
 	WEB_START();
 	char *answer = web_expect(web_get("/api/doctor"), 200);
-	assert_true(json_is_valid(body_of(answer)));
+	assert_true(json_is_valid(web_body(answer)));
 	cli_expect_in(answer, "{\"verdict\":\"good\",\"subject\":\"version\"");
 	cli_expect_in(answer, "\"subject\":\"rights\"");
 	free(answer);
@@ -370,17 +361,7 @@ static void a_stream_has_what_changes_and_can_be_resumed(void **state)
 
 static void wait_for_metric(const char *wanted)
 {
-	long long ends_at = test_now_ms() + CLI_SOON_MS;
-	for (;;) {
-		char *answer = web_expect(web_get("/metrics"), 200);
-		bool found = strstr(answer, wanted);
-		if (!found && test_now_ms() > ends_at)
-			fail_msg("no '%s' in '%s'", wanted, answer);
-		free(answer);
-		if (found)
-			return;
-		test_pause();
-	}
+	free(web_get_until("/metrics", wanted));
 }
 
 static void metrics_count_the_locks_of_the_server(void **state)
@@ -482,23 +463,13 @@ static void metrics_only_serves_nothing_else(void **state)
 
 /* ---- changes ---- */
 
-static char *post(const char *path, const char *body)
-{
-	char *headers = check_format("Origin: http://127.0.0.1:%d\r\n"
-	                             "Content-Type: application/json\r\n",
-	                             web_port);
-	char *answer = web_ask("POST", path, headers, body);
-	free(headers);
-	return answer;
-}
-
 static void nothing_can_be_changed_unless_it_is_allowed(void **state)
 {
 	(void)state;
 	struct cli *one = cli_hold("one");
 	WEB_START();
-	free(web_expect(post("/api/locks/one/unlock", "{\"name\":\"one\"}"), 404));
-	free(web_expect(post("/api/locks/one/revoke", "{\"name\":\"one\"}"), 404));
+	free(web_expect(web_post("/api/locks/one/unlock", "{\"name\":\"one\"}"), 404));
+	free(web_expect(web_post("/api/locks/one/revoke", "{\"name\":\"one\"}"), 404));
 	cli_finish(one);
 	web_stop();
 }
@@ -520,16 +491,16 @@ static void unlock_needs_the_name_and_leaves_a_line(void **state)
 	struct cli *one = cli_hold("one");
 	WEB_START("--allow-unlock");
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-		free(web_expect(post("/api/locks/one/unlock", wrong[i]), 400));
+		free(web_expect(web_post("/api/locks/one/unlock", wrong[i]), 400));
 	assert_int_equal(raw_integer(cli_raw, "EXISTS", "one", NULL), 1);
 	char *answer =
-		web_expect(post("/api/locks/one/unlock", " {\"name\" : \"\\u006fne\"} "), 200);
-	assert_string_equal(body_of(answer), "{\"done\":true}");
+		web_expect(web_post("/api/locks/one/unlock", " {\"name\" : \"\\u006fne\"} "), 200);
+	assert_string_equal(web_body(answer), "{\"done\":true}");
 	free(answer);
 	assert_int_equal(raw_integer(cli_raw, "EXISTS", "one", NULL), 0);
 	CLI_WAIT_ERRORS(web, "holdfast: web: unlock 'one' for 127.0.0.1:");
 	cli_expect_in(cli_errors(web), ": done\n");
-	free(web_expect(post("/api/locks/one/unlock", "{\"name\":\"one\"}"), 409));
+	free(web_expect(web_post("/api/locks/one/unlock", "{\"name\":\"one\"}"), 409));
 	cli_free(one);
 	web_stop();
 }
@@ -540,7 +511,7 @@ static void a_name_that_is_not_utf8_is_not_unlocked(void **state)
 	(void)state;
 	assert_int_equal(raw_integer(cli_raw, "HSET", "a\xff", CLI_JAVA ":1", "1", NULL), 1);
 	WEB_START("--allow-unlock");
-	char *answer = post("/api/locks/a%FF/unlock", "{\"name\":\"a\xef\xbf\xbd\"}");
+	char *answer = web_post("/api/locks/a%FF/unlock", "{\"name\":\"a\xef\xbf\xbd\"}");
 	cli_expect_in(web_expect(answer, 400), "not valid UTF-8");
 	free(answer);
 	assert_int_equal(raw_integer(cli_raw, "EXISTS", "a\xff", NULL), 1);
