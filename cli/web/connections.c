@@ -56,8 +56,9 @@ static void on_closed(struct evhttp_connection *evcon, void *arg)
 }
 
 /*
- * libevent shows a connection only with its first request. But the connection is what it gave to
- * its buffer as the argument of the callbacks, so a silent one can be found there.
+ * libevent 2.1 shows a connection only with its first request, and has nothing that counts silent
+ * ones; evhttp_set_newreqcb() came later. But the connection is what it gave to its buffer as the
+ * argument of the callbacks, so a silent one can be found there.
  */
 static void on_adopt(evutil_socket_t fd, short events, void *arg)
 {
