@@ -7,6 +7,7 @@
 #include <time.h>
 
 #define REFRESH_MS    1000
+#define RENEW_MS      60000 /* until all is read anew, because somebody may have removed it */
 #define LONGEST_MS    30000 /* between two reads */
 #define SHARE_OF_TIME 50    /* one part in 50 is spent on reading */
 
@@ -18,6 +19,8 @@ struct history {
 	struct top_name wanted; /* length 0: none */
 	struct top_name name;   /* of the past */
 	struct past *past;      /* NULL: none */
+	struct past *reading;   /* what is being read; NULL: nothing */
+	int64_t renew_at;       /* when all is to be read anew */
 	bool stops;
 };
 
@@ -33,15 +36,6 @@ static int64_t now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Mutex held. */
-static void change_past(struct history *history)
-{
-	past_free(history->past);
-	history->name = history->wanted;
-	history->past =
-		history->name.length > 0 ? past_new(history->client, history->name.bytes, 0) : NULL;
-}
-
 /* Waits until then, or until something else is wanted. Mutex held. */
 static void wait_until(struct history *history, int64_t at)
 {
@@ -50,15 +44,41 @@ static void wait_until(struct history *history, int64_t at)
 		(void)pthread_cond_timedwait(&history->changed, &history->mutex, &due);
 }
 
+/* Makes what follows be read from the beginning. Mutex held. */
+static struct past *renew(struct history *history)
+{
+	history->renew_at = 0;
+	return past_new(history->client, history->name.bytes, 0);
+}
+
+/* What was known before is kept until the new one is complete. Mutex held. */
+static void take(struct history *history, struct past *past, int rc)
+{
+	struct past *before = history->past;
+	bool is_better = !before || !rc;
+	history->past = is_better ? past : before;
+	past_free(is_better ? before : past);
+}
+
 /* Mutex held, but not while the server is asked. What fails is tried again. */
 static void read_once(struct history *history)
 {
-	struct past *past = history->past;
-	int64_t began = now_ms();
-	pthread_mutex_unlock(&history->mutex);
-	int rc = past_read(past);
-	int64_t took = now_ms() - began;
-	pthread_mutex_lock(&history->mutex);
+	bool is_due = history->renew_at > 0 && now_ms() >= history->renew_at;
+	struct past *past = history->past && !is_due ? history->past : renew(history);
+	int64_t began = now_ms(), took = 0;
+	int rc = HF_ENOMEM;
+	if (past) {
+		history->reading = past;
+		pthread_mutex_unlock(&history->mutex);
+		rc = past_read(past);
+		took = now_ms() - began;
+		pthread_mutex_lock(&history->mutex);
+		history->reading = NULL;
+		if (past != history->past)
+			take(history, past, rc);
+	}
+	if (!rc && !history->renew_at)
+		history->renew_at = now_ms() + RENEW_MS + took * SHARE_OF_TIME;
 	int64_t pause = rc ? REFRESH_MS : took * (SHARE_OF_TIME - 1);
 	pause = pause < REFRESH_MS ? REFRESH_MS : pause > LONGEST_MS ? LONGEST_MS : pause;
 	wait_until(history, now_ms() + pause);
@@ -69,9 +89,12 @@ static void *run(void *arg)
 	struct history *history = arg;
 	pthread_mutex_lock(&history->mutex);
 	while (!history->stops) {
-		if (!is_same(&history->wanted, &history->name))
-			change_past(history);
-		if (history->past)
+		if (!is_same(&history->wanted, &history->name)) {
+			past_free(history->past);
+			history->past = NULL;
+			history->name = history->wanted;
+		}
+		if (history->name.length > 0)
 			read_once(history);
 		else
 			(void)pthread_cond_wait(&history->changed, &history->mutex);
@@ -104,8 +127,8 @@ void history_free(struct history *history)
 		return;
 	pthread_mutex_lock(&history->mutex);
 	history->stops = true;
-	if (history->past)
-		past_stop(history->past);
+	if (history->reading)
+		past_stop(history->reading);
 	(void)pthread_cond_signal(&history->changed);
 	pthread_mutex_unlock(&history->mutex);
 	(void)pthread_join(history->thread, NULL);
@@ -125,8 +148,8 @@ void history_want(struct history *history, const struct top_name *name)
 	else if (!is_name)
 		history->wanted.length = 0;
 	if (!is_same(&history->wanted, &history->name)) {
-		if (history->past)
-			past_stop(history->past);
+		if (history->reading)
+			past_stop(history->reading);
 		(void)pthread_cond_signal(&history->changed);
 	}
 	pthread_mutex_unlock(&history->mutex);

@@ -20,12 +20,12 @@
 #include <time.h>
 
 #define READERS_MOST  8
-#define WAITING_MOST  4      /* requests that one read is for */
-#define FRESH_MS      1000   /* what is younger is good enough */
-#define LONGEST_MS    30000  /* without a read, however long the latest one took */
-#define OLD_MS        600000 /* a reader of this age is replaced: entries may be gone by then */
-#define SHARE_OF_TIME 50     /* one part in 50 is spent on reading */
-#define LONGEST_SINCE 13     /* digits */
+#define WAITING_MOST  4     /* requests that one read is for */
+#define FRESH_MS      1000  /* what is younger is good enough */
+#define LONGEST_MS    30000 /* without a read, however long the latest one took */
+#define RENEW_MS      60000 /* until all is read anew, because somebody may have removed it */
+#define SHARE_OF_TIME 50    /* one part in 50 is spent on reading */
+#define LONGEST_SINCE 13    /* digits */
 
 struct history;
 
@@ -40,8 +40,9 @@ struct reader {
 	struct past *past; /* NULL: this place is free */
 	char *name;        /* NULL: all locks */
 	int64_t since_ms;
-	int64_t began_at, asked_at, read_at; /* 0: not yet */
-	int64_t took_ms;                     /* the latest read; 0 if it has failed */
+	int64_t asked_at, read_at; /* 0: not yet */
+	int64_t took_ms;           /* the latest read; 0 if it has failed */
+	int64_t renew_at;          /* when all is to be read anew; 0: not known yet */
 	bool is_running;
 	struct request waiting[WAITING_MOST];
 };
@@ -125,6 +126,8 @@ static void work(void *arg)
 	int rc = past_read(reader->past);
 	reader->read_at = now_ms();
 	reader->took_ms = rc ? 0 : reader->read_at - began;
+	if (!rc && !reader->renew_at)
+		reader->renew_at = reader->read_at + RENEW_MS + reader->took_ms * SHARE_OF_TIME;
 }
 
 /* A read that nobody waited for any more, until somebody did again. */
@@ -147,9 +150,13 @@ static void done(void *arg)
 	reader->history->rests_until = now_ms() + (rest < LONGEST_MS ? rest : LONGEST_MS);
 	for (size_t i = 0; i < WAITING_MOST; i++) {
 		struct request *request = &reader->waiting[i];
-		if (request->reader)
-			send_holds(reader, request->req);
+		if (!request->reader)
+			continue;
+		/* Its place may be another one's before the answer is sent. */
+		(void)connections_watch(reader->history->web->connections, request->req, NULL,
+		                        NULL);
 		request->reader = NULL;
+		send_holds(reader, request->req);
 	}
 }
 
@@ -185,14 +192,19 @@ static void drop_reader(struct reader *reader)
 	*reader = (struct reader){.history = reader->history};
 }
 
+static bool is_of(const struct reader *reader, const char *name, int64_t since_ms)
+{
+	return reader->past && is_same(reader->name, name) && reader->since_ms == since_ms;
+}
+
 /* The reader of this history, or else the one that was not asked for the longest; NULL: all run. */
 static struct reader *find_reader(struct history *history, const char *name, int64_t since_ms)
 {
 	struct reader *oldest = NULL;
 	for (size_t i = 0; i < READERS_MOST; i++) {
 		struct reader *reader = &history->readers[i];
-		if (reader->past && is_same(reader->name, name) && reader->since_ms == since_ms &&
-		    (reader->is_running || now_ms() - reader->began_at < OLD_MS))
+		bool is_due = reader->renew_at > 0 && now_ms() >= reader->renew_at;
+		if (is_of(reader, name, since_ms) && (reader->is_running || !is_due))
 			return reader;
 		if (!reader->is_running && (!oldest || reader->asked_at < oldest->asked_at))
 			oldest = reader;
@@ -204,7 +216,6 @@ static struct reader *find_reader(struct history *history, const char *name, int
 	oldest->past =
 		oldest->name || !name ? past_new(history->web->client, name, since_ms) : NULL;
 	oldest->since_ms = since_ms;
-	oldest->began_at = now_ms();
 	if (oldest->past)
 		return oldest;
 	drop_reader(oldest);
