@@ -1,6 +1,7 @@
 """holdfast top in a pseudo-terminal, whose screen pyte reads: top_screens.py HOLDFAST [STORY...]
 
-A story is a function below whose name is a sentence. Each has a Redis server of its own.
+A story is a function below whose name is a sentence. Each has a Redis server of its own, except those
+about a Cluster, Sentinels and ZooKeeper, which share one deployment of each.
 """
 import fcntl
 import os
@@ -93,6 +94,44 @@ class Server:
         self.process.kill()
         self.process.wait()
         shutil.rmtree(self.dir)
+
+
+class Deployment:
+    """A Cluster, a master with Sentinels, or a ZooKeeper; url is "" if that cannot be started here."""
+
+    def __init__(self, kind):
+        program = os.path.join(os.path.dirname(HOLDFAST), "tests/programs/deployment")
+        self.process = subprocess.Popen([program, kind], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.url = self.process.stdout.readline().strip()
+        if not self.url.startswith(("redis", "zk")):
+            assert self.process.wait() == 77, "the deployment was not started"
+            self.url = ""
+
+    def order(self, word):
+        self.process.stdin.write(word + "\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "done\n", word
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Run:
+    """holdfast run without a command: it holds the lock until its input ends."""
+
+    def __init__(self, url, name, *options, history=False):
+        env = {**os.environ, "HOLDFAST_URL": url + ("?history=yes" if history else ""), "HOME": "/nonexistent"}
+        self.process = subprocess.Popen([HOLDFAST, "run", *options, name], stdin=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, env=env)
+
+    def release(self):
+        self.process.stdin.close()
+        return self.process.wait()
+
+    def close(self):
+        self.process.kill()
+        self.release()
 
 
 class Top:
@@ -325,6 +364,61 @@ def page_of_a_lock_has_all_parties(server):
     quit_top(top)
 
 
+def page_of_a_lock_has_its_history(server):
+    Run(server.url, "nightly", history=True).release()
+    killed = Run(server.url, "nightly", "--lease", "1", history=True)
+    wait_until(lambda: server.command("EXISTS", "nightly") == 1, "the lock is held")
+    killed.close()
+    holder = Run(server.url, "nightly", history=True)
+    wait_until(lambda: server.command("XLEN", "holdfast_history") == 4, "the third grant")
+    for size in [(80, 24), (40, 24)]:
+        top = Top(server, "-d", "200ms", size=size)
+        top.expect("nightly")
+        top.type("\r")
+        top.expect("3  ENDED AGO")
+        lines = top.lines()
+        first = next(i for i, line in enumerate(lines) if "ENDED AGO" in line) + 1
+        for line, word in zip(lines[first:], ["held", "inferred", "released"]):
+            assert word in line and ("<=" in line) == (word == "inferred"), lines
+        assert size[0] == 40 or str(killed.process.pid) in lines[first + 1], lines
+        quit_top(top)
+    top = Top(server, "-d", "200ms")
+    top.expect("nightly")
+    top.type("\r")
+    top.expect("held  ")
+    holder.release()
+    wait_until(lambda: sum("released" in line for line in top.lines()) == 2, "the end is shown", top)
+    quit_top(top)
+
+
+def lock_without_a_history_says_what_it_takes(server):
+    server.hold("orders:42")
+    top = Top(server)
+    top.expect("orders:42")
+    top.type("\r")
+    top.expect("No history: clients keep one if their URL says history=yes.")
+    server.command("SET", "holdfast_history", "mine")
+    top.expect("History: ")
+    server.command("DEL", "holdfast_history")
+    top.expect("No history")
+    quit_top(top)
+
+
+def hostile_texts_of_a_history_stay_in_their_lines(server):
+    server.hold("orders:42")
+    for i, text in enumerate(HOSTILE):
+        server.command("XADD", "holdfast_history", f"{i + 1}-1", "e", "g", "n", "orders:42", "o", b"o" + text, "k", "fair",
+                       "w", "1", "h", text, "p", "1", "x", text)
+    top = Top(server)
+    top.expect("orders:42")
+    top.type("\r")
+    top.expect("6  ENDED AGO")
+    lines = top.lines()
+    assert lines[0].startswith("holdfast ") and "back" in lines[-1], lines
+    assert sum("inferred" in line for line in lines) == 6, lines
+    quit_top(top)
+
+
 # ---- unlock ----
 
 def unlock_needs_the_whole_name(server):
@@ -545,25 +639,141 @@ def bad_arguments_are_64(server):
         top.close()
 
 
-STORIES = [story for story in list(globals().values())
-           if getattr(story, "__code__", None) and story.__code__.co_varnames[:1] == ("server",)
-           and story.__code__.co_argcount == 1]
+# ---- several servers ----
+
+def locks_of_all_masters_are_shown(cluster):
+    names = [f"lock-{i}" for i in range(8)]
+    runs = [Run(cluster.url, name, history=True) for name in names]
+    top = Top(cluster, "-s", "name", size=(100, 24))
+    top.expect("8 held")
+    top.expect("3 masters")
+    lines = top.lines()
+    assert [line.split()[0] for line in lines[3:11]] == names, lines
+    top.type("\r")
+    top.expect("1  ENDED AGO")
+    top.type("u")
+    top.expect("Type the whole name")
+    top.type(names[0] + "\r")
+    top.expect("unlocked: " + names[0])
+    top.expect("1  ENDED AGO")
+    top.type("\x1b")
+    top.expect("7 held")
+    quit_top(top)
+    env = {**os.environ, "HOLDFAST_URL": cluster.url, "LC_ALL": "C.UTF-8"}
+    done = subprocess.run([HOLDFAST, "top", "--once"], env=env, capture_output=True, timeout=SOON, check=True)
+    assert done.stdout.count(b"\n") == 2 + 7 and b"3 masters" in done.stdout, done.stdout
+    for run in runs:
+        run.release()
+
+
+def lost_cluster_is_said_until_it_is_back(cluster):
+    run = Run(cluster.url, "orders:42", "--lease", "60")
+    expect_lost_and_back(cluster)
+    run.close()
+
+
+def failover_is_waited_for_and_shown(sentinel):
+    run = Run(sentinel.url, "orders:42", "--lease", "120")
+    top = Top(sentinel, "-d", "200ms")
+    top.expect("orders:42")
+    wait_until(lambda: "127.0.0.1:" in top.lines()[0], "the address", top)
+    before = top.lines()[0].split("127.0.0.1:")[1].split()[0]
+    # Only when the replicas answer again can one of them replace the master.
+    sentinel.order("freeze")
+    sentinel.order("kill")
+    top.expect("server unreachable for ")
+    assert top.shows("orders:42")
+    sentinel.order("thaw")
+    top.expect_not("unreachable")
+    wait_until(lambda: f"127.0.0.1:{before}" not in top.lines()[0], "another address", top)
+    top.expect("1 held")
+    top.type("\r")
+    top.expect("HOLDERS")
+    quit_top(top)
+    run.close()
+
+
+def revoke_asks_the_holder(zookeeper):
+    run = Run(zookeeper.url, "orders:42", "--revocable")
+    top = Top(zookeeper, "-d", "200ms")
+    top.expect("no expiry")
+    top.expect("r revoke")
+    top.type("\r")
+    top.expect("History: there is no history on ZooKeeper")
+    top.type("r")
+    top.expect("Ask the holder to release this lock?")
+    top.type("n")
+    top.expect("q quit")
+    assert run.process.poll() is None
+    top.type("ry")
+    top.expect("asked the holder to release it: orders:42")
+    assert run.process.wait(SOON) == 80
+    top.expect("Nobody holds this lock")
+    quit_top(top)
+    run.close()
+
+
+def lost_zookeeper_is_said_until_it_is_back(zookeeper):
+    run = Run(zookeeper.url, "orders:42")
+    expect_lost_and_back(zookeeper)
+    run.close()
+
+
+def expect_lost_and_back(deployment):
+    top = Top(deployment, "-d", "200ms")
+    top.expect("orders:42")
+    deployment.order("freeze")
+    top.expect("server unreachable for ")
+    assert top.shows("orders:42")
+    deployment.order("thaw")
+    top.expect_not("unreachable")
+    top.expect("1 held")
+    quit_top(top)
+
+
+def stories_with(argument):
+    """The functions that have just this argument."""
+    return [story for story in globals().values() if getattr(story, "__code__", None)
+            and story.__code__.co_argcount == 1 and story.__code__.co_varnames[0] == argument]
+
+
+def play(story, server):
+    """Returns whether it failed."""
+    try:
+        story(server)
+        print(f"ok      {story.__name__}", flush=True)
+        return False
+    except Exception as error:  # a story that breaks must not hide the others
+        print(f"FAILED  {story.__name__}: {type(error).__name__}: {error}", flush=True)
+        return True
+
+
+def play_alone(story):
+    server = Server()
+    try:
+        return play(story, server)
+    finally:
+        server.close()
+
+
+def play_on(kind, stories):
+    deployment = Deployment(kind) if stories else None
+    try:
+        if stories and not deployment.url:
+            print(f"skipped {kind}: it cannot be started here", flush=True)
+            return 0
+        return sum(play(story, deployment) for story in stories)
+    finally:
+        if deployment:
+            deployment.close()
 
 
 def main():
-    wanted, failed = sys.argv[2:], 0
-    for story in STORIES:
-        if wanted and story.__name__ not in wanted:
-            continue
-        server = Server()
-        try:
-            story(server)
-            print(f"ok      {story.__name__}", flush=True)
-        except Exception as error:  # a story that breaks must not hide the others
-            failed += 1
-            print(f"FAILED  {story.__name__}: {type(error).__name__}: {error}", flush=True)
-        finally:
-            server.close()
+    def wanted(argument):
+        return [story for story in stories_with(argument) if not sys.argv[2:] or story.__name__ in sys.argv[2:]]
+    failed = sum(play_alone(story) for story in wanted("server"))
+    for kind in ["cluster", "sentinel", "zookeeper"]:
+        failed += play_on(kind, wanted(kind))
     return 1 if failed else 0
 
 

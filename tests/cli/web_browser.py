@@ -85,6 +85,28 @@ class Server:
         self.process.wait()
 
 
+class Deployment:
+    """Several servers; url is "" if they cannot be started here."""
+
+    def __init__(self, kind):
+        program = os.path.join(os.path.dirname(HOLDFAST), "tests/programs/deployment")
+        self.process = subprocess.Popen([program, kind], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.url = self.process.stdout.readline().strip()
+        if not self.url.startswith(("redis", "zk")):
+            self.url = ""
+
+    def order(self, word):
+        self.process.stdin.write(word + "\n")
+        self.process.stdin.flush()
+        if self.process.stdout.readline() != "done\n":
+            raise AssertionError(word)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
 def start_browser(directory):
     browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not browser or not driver:
@@ -120,8 +142,9 @@ class Page(unittest.TestCase):
         cls.browser.get(cls.url)
 
     @classmethod
-    def start_web(cls, *options):
-        web = subprocess.Popen([HOLDFAST, "web", *options], env=cls.environment,
+    def start_web(cls, *options, url=None):
+        environment = {**cls.environment, "HOLDFAST_URL": url or cls.environment["HOLDFAST_URL"]}
+        web = subprocess.Popen([HOLDFAST, "web", *options], env=environment,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         web.url = web.stdout.readline().strip()
         return web
@@ -172,14 +195,15 @@ class Page(unittest.TestCase):
     def text(self, selector):
         return self.script("return document.querySelector(arguments[0])?.innerText ?? ''", selector).strip()
 
-    def run_lock(self, name, *options):
-        run = subprocess.Popen([HOLDFAST, "run", *options, name], env=self.environment,
+    def run_lock(self, name, *options, query="", url=None):
+        environment = {**self.environment, "HOLDFAST_URL": (url or self.environment["HOLDFAST_URL"]) + query}
+        run = subprocess.Popen([HOLDFAST, "run", *options, name], env=environment,
                                stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.runs.append(run)
         return run
 
-    def hold(self, name, *options):
-        run = self.run_lock(name, *options)
+    def hold(self, name, *options, query=""):
+        run = self.run_lock(name, *options, query=query)
         wait_for("the lock is held", lambda: self.server.ask("EXISTS", name) == b":1\r\n")
         return run
 
@@ -242,6 +266,50 @@ class Page(unittest.TestCase):
         self.assertIn(str(first.pid), self.text(".timeline"))
         self.assertIn("holds it now", self.text(".timeline"))
 
+    def past(self):
+        """The rows of the history: the texts of their cells."""
+        return self.script("return [...document.querySelectorAll('.past tbody tr')]"
+                           ".map((row) => [...row.cells].map((cell) => cell.innerText))")
+
+    def test_the_history_is_a_list_and_a_timeline(self):
+        for options in [[], ["--lease", "1"]]:
+            run = self.hold("nightly", *options, query="?history=yes")
+            if options:
+                run.kill()  # and so nobody enters its end
+            run.stdin.close()
+            run.wait()
+            wait_for("it is free", lambda: self.server.ask("EXISTS", "nightly") == b":0\r\n")
+        holder = self.hold("nightly", query="?history=yes")
+        self.script("location.hash = '#/lock/nightly'")
+        wait_for("the list", lambda: len(self.past()) == 3)
+        held, inferred, released = self.past()
+        self.assertEqual([row[2] for row in self.past()], ["Holds it", "Inferred", "Released"])
+        self.assertEqual((held[1], inferred[1][:2], inferred[4][:2]), ("\u2013", "\u2264 ", "\u2264 "))
+        self.assertIn(str(holder.pid), held[5])
+        self.assertNotIn("\u2264", "".join(released))
+        self.assertIn("From the history that the server keeps", self.text(".timeline"))
+        bars = self.script("return [...document.querySelectorAll('.track i:not(.waited)')].map((bar) => bar.className)")
+        self.assertEqual(bars, ["held", "inferred", "released"])
+        holder.stdin.close()
+        wait_for("the end of it", lambda: [row[2] for row in self.past()][:1] == ["Released"], 4)
+
+    def test_without_a_history_one_line_says_what_it_takes(self):
+        self.hold("quiet")
+        self.script("location.hash = '#/lock/quiet'")
+        wait_for("the line", lambda: "if their URL says history=yes" in self.text("#lock"))
+        self.assertEqual(self.past(), [])
+        wait_for("what was seen", lambda: "Seen since holdfast web started" in self.text(".timeline"))
+
+    def test_a_history_of_others_is_text(self):
+        add = ["XADD", "holdfast_history", "*", "n", "x", "k", HOSTILE, "o", HOSTILE, "h", HOSTILE, "p", "7", "x", HOSTILE]
+        self.server.ask(*add, "e", "g")
+        self.server.ask(*add, "e", "f")
+        self.script("location.hash = '#/lock/x'")
+        wait_for("the list", lambda: len(self.past()) == 1)
+        self.assertIn(HOSTILE, self.past()[0][2])
+        self.assertIn(HOSTILE, self.past()[0][5])
+        self.assertEqual(self.script("return document.querySelectorAll('main img').length"), 0)
+
     def test_unlock_needs_the_name_in_full(self):
         self.hold("orders:42")
         self.script("location.hash = '#/lock/orders%3A42'")
@@ -295,27 +363,84 @@ class Page(unittest.TestCase):
         wait_for("the table again", lambda: self.active() == "grid")
 
     def test_at_400_per_cent_nothing_is_cut_off(self):
-        self.hold("a-rather-long-name:that-does-not-fit:into-one-line:of-a-narrow-window")
+        self.hold("a-rather-long-name:that-does-not-fit:into-one-line:of-a-narrow-window", query="?history=yes")
         wait_for("the row appears", lambda: len(self.rows()) == 1)
         self.resize(320, 256)
         wide = "return document.documentElement.scrollWidth"
         for place in ["#/", "#/lock/" + self.rows()[0].replace(":", "%3A"), "#/doctor"]:
             self.script("location.hash = arguments[0]", place)
             wait_for(place, lambda: len(self.text("main")) > 40)
+            wait_for("the history", lambda: len(self.past()) == (1 if "/lock/" in place else len(self.past())))
             self.assertLessEqual(self.script(wide), 320, place)
         self.assertEqual(self.text("#doctor h1"), "Doctor")
         wait_for("findings", lambda: "Redis" in self.text("#doctor") or "Valkey" in self.text("#doctor"))
 
     def test_text_has_enough_contrast(self):
-        self.hold("orders:42")
+        self.hold("orders:42", query="?history=yes")
         self.hold("free", "--lease", "60s", "--grace", "1s")
         wait_for("the rows appear", lambda: len(self.rows()) == 2)
-        for scheme in ["light", "dark"]:
-            self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-                "features": [{"name": "prefers-color-scheme", "value": scheme}]})
-            low = self.script(CONTRAST)
-            self.assertEqual(low, [], scheme)
+        for place in ["#/", "#/lock/orders%3A42"]:
+            self.script("location.hash = arguments[0]", place)
+            wait_for("the page", lambda: place == "#/" or self.past())
+            for scheme in ["light", "dark"]:
+                self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+                    "features": [{"name": "prefers-color-scheme", "value": scheme}]})
+                self.assertEqual(self.script(CONTRAST), [], f"{place} {scheme}")
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+    def open_deployment(self, kind, *options):
+        """Opens the page for a deployment of several servers, with one lock on it."""
+        deployment = Deployment(kind)
+        self.addCleanup(deployment.close)
+        if not deployment.url:
+            self.skipTest(f"{kind} cannot be started here")
+        run = self.run_lock("orders:42", *options, url=deployment.url)
+        web = self.start_web("--allow-unlock", url=deployment.url)
+        self.addCleanup(self.end_web, web)
+        self.addCleanup(self.browser.get, self.url)
+        self.browser.get(web.url)
+        wait_for("the row appears", lambda: self.rows() == ["orders:42"])
+        return deployment, run
+
+    def expect_lost(self, deployment):
+        deployment.order("freeze")
+        wait_for("the banner", lambda: "The lock server is unreachable" in self.text("#banner"))
+        self.assertEqual(self.rows(), ["orders:42"])
+
+    def expect_back(self):
+        wait_for("the banner goes", lambda: self.text("#banner") == "", 2 * SOON)
+        wait_for("the row", lambda: self.rows() == ["orders:42"])
+        self.assertEqual(self.text("#link"), "live")
+
+    def test_zy_a_cluster_is_lost_and_comes_back(self):
+        deployment, _ = self.open_deployment("cluster", "--lease", "60")
+        self.assertIn("3 masters", self.text("#server"))
+        self.expect_lost(deployment)
+        deployment.order("thaw")
+        self.expect_back()
+
+    def test_zy_a_failover_is_waited_for(self):
+        deployment, _ = self.open_deployment("sentinel", "--lease", "120")
+        before = self.text("#server")
+        self.expect_lost(deployment)
+        deployment.order("kill")
+        deployment.order("thaw")
+        self.expect_back()
+        wait_for("another address", lambda: self.text("#server") != before)
+
+    def test_zy_a_holder_on_zookeeper_is_asked(self):
+        deployment, run = self.open_deployment("zookeeper", "--revocable")
+        self.expect_lost(deployment)
+        deployment.order("thaw")
+        self.expect_back()
+        self.script("location.hash = '#/lock/orders%3A42'")
+        wait_for("why there is no history", lambda: "there is no history on ZooKeeper" in self.text("#lock"))
+        wait_for("the button", lambda: self.browser.find_elements(By.ID, "do-revoke"))
+        self.browser.find_element(By.ID, "do-revoke").click()
+        self.browser.find_element(By.ID, "confirm-name").send_keys("orders:42", Keys.ENTER)
+        wait_for("the holder gives it up", lambda: run.poll() is not None)
+        self.assertEqual(run.returncode, 80)
+        wait_for("the page says so", lambda: "Nobody holds this lock" in self.text("#lock"))
 
     def test_zz_nothing_is_requested_from_elsewhere(self):
         origin = self.url.split("#")[0]
