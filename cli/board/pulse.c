@@ -1,8 +1,12 @@
 /* The pulse of a lock: whether its holder renews it, as far as its expiry shows. */
 #include "pulse.h"
 
-/* Redis rounds what it reports, so an expiry that nobody has changed may differ a little. */
+/*
+ * An expiry that nobody has changed can differ a little: Redis rounds, and a busy host can stop it
+ * between the two clocks that it reads. What is less than a twentieth of the lease is not a renewal.
+ */
 #define ROUNDING_MS 20
+#define PARTS       20
 
 static enum board_state judge(const struct pulse *pulse, int64_t left_ms)
 {
@@ -11,13 +15,15 @@ static enum board_state judge(const struct pulse *pulse, int64_t left_ms)
 	return left_ms < pulse->lease_ms / 2 ? BOARD_FIXED : BOARD_HELD;
 }
 
-/* It ends later than it did, or later than the lease with which it was granted allows. */
+/* It ends later than it once did, or later than the lease with which it was granted allows. */
 static bool shows_renewal(const struct pulse *pulse, const struct pulse_beat *beat)
 {
 	int64_t ends_ms = beat->server_ms + beat->ttl_ms;
-	bool moved = pulse->ends_ms > 0 && ends_ms > pulse->ends_ms + ROUNDING_MS;
+	int64_t lease_ms = beat->lease_ms > 0 ? beat->lease_ms : pulse->lease_ms;
+	int64_t slack_ms = ROUNDING_MS + lease_ms / PARTS;
+	bool moved = pulse->ends_ms > 0 && ends_ms > pulse->least_ends_ms + slack_ms;
 	bool outlived = beat->lease_ms > 0 && beat->held_ms >= 0 &&
-	                beat->held_ms + beat->ttl_ms > beat->lease_ms + ROUNDING_MS;
+	                beat->held_ms + beat->ttl_ms > lease_ms + slack_ms;
 	return moved || outlived;
 }
 
@@ -29,6 +35,8 @@ void pulse_take(struct pulse *pulse, const struct pulse_beat *beat)
 	}
 	pulse->is_renewed = pulse->is_renewed || shows_renewal(pulse, beat);
 	pulse->ends_ms = beat->server_ms + beat->ttl_ms;
+	if (pulse->least_ends_ms == 0 || pulse->ends_ms < pulse->least_ends_ms)
+		pulse->least_ends_ms = pulse->ends_ms;
 	pulse->is_noted = beat->lease_ms > 0;
 	if (pulse->is_noted)
 		pulse->lease_ms = beat->lease_ms;

@@ -16,7 +16,8 @@ enum board_state {
 
 /* Zeroed at first, and whenever the lock has another holder. */
 struct pulse {
-	int64_t ends_ms;  /* when it expires, by the server's clock; 0: it was not seen yet */
+	int64_t ends_ms;       /* when it expires, by the server's clock; 0: it was not seen yet */
+	int64_t least_ends_ms; /* the earliest that this was, and 0 if it was not seen yet */
 	int64_t lease_ms; /* as its note says, or the longest time that it was seen to have left */
 	bool is_noted;    /* the lease is from the note */
 	bool is_renewed;

@@ -62,6 +62,18 @@ static void ttl_that_never_rises_is_a_fixed_lease(void **state)
 	assert_int_equal(FEEL(LEASE, 25000, {0, 5000}), BOARD_FIXED);
 }
 
+/* A busy host can stop the server between the two clocks that it reads. */
+static void expiry_that_is_read_late_is_not_a_renewal(void **state)
+{
+	(void)state;
+	assert_int_equal(FEEL(0, -1, {0, 30000}, {1000, 29900}, {2000, 29000}), BOARD_HELD);
+	assert_int_equal(FEEL(0, -1, {0, 30000}, {1000, 29900}, {16000, 14000}), BOARD_FIXED);
+	assert_int_equal(FEEL(LEASE, 5000, {0, 25900}), BOARD_HELD);
+	/* But many small steps are one. */
+	assert_int_equal(FEEL(0, -1, {0, 30000}, {1000, 30000}, {2000, 30000}, {3000, 30000}),
+	                 BOARD_RENEWING);
+}
+
 /* Held for longer than its lease: somebody has renewed it, even if nobody watched. */
 static void note_shows_a_renewal_at_first_sight(void **state)
 {
@@ -404,6 +416,7 @@ int main(void)
 		cmocka_unit_test(ttl_that_jumps_up_is_renewing),
 		cmocka_unit_test(ttl_that_falls_below_a_third_after_a_renewal_is_at_risk),
 		cmocka_unit_test(ttl_that_never_rises_is_a_fixed_lease),
+		cmocka_unit_test(expiry_that_is_read_late_is_not_a_renewal),
 		cmocka_unit_test(note_shows_a_renewal_at_first_sight),
 		cmocka_unit_test(lock_without_expiry_is_neither),
 		STORY(what_needs_attention_comes_first),
