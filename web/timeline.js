@@ -11,13 +11,18 @@ function tickLabel(ms) {
   return ms === 0 ? 'now' : `${age(ms).replace(/ 0 (s|min|h)$/, '')} ago`;
 }
 
+// Only the largest unit: 2 min ago.
+function ago(ms) {
+  return `${age(ms).split(' ').slice(0, 2).join(' ')} ago`;
+}
+
 // Bars have ages: for how long it has been since they began and ended.
 function fromHistory(hold, now) {
   const to = hold.ended_ms === null ? 0 : Math.max(0, now - hold.ended_ms);
   const from = hold.began_ms === null ? to + (hold.held_ms ?? 0) : Math.max(to, now - hold.began_ms);
   const most = hold.end === 'inferred' ? 'at most ' : '';
   const length = hold.began_ms === null && hold.held_ms === null ? '' : `${most}${span(from - to)}, `;
-  const end = hold.end === 'held' ? 'holds it now' : `${endWord(hold.end).toLowerCase()} ${age(to)} ago`;
+  const end = hold.end === 'held' ? 'holds it now' : `${endWord(hold.end).toLowerCase()} ${ago(to)}`;
   return { who: process(hold) || visible(hold.owner), owner: hold.owner, from, to, waited: hold.waited_ms ?? 0,
     kind: hold.end, text: length + end };
 }
@@ -25,7 +30,7 @@ function fromHistory(hold, now) {
 // A hold whose beginning was not seen lasted at least that long.
 function fromSeen(hold) {
   const to = hold.to_ms ?? 0;
-  const end = hold.to_ms === null ? 'holds it now' : `until ${age(to)} ago`;
+  const end = hold.to_ms === null ? 'holds it now' : `until ${ago(to)}`;
   return { who: process(hold) || visible(hold.owner), owner: hold.owner, from: hold.from_ms, to, waited: 0,
     kind: hold.to_ms === null ? 'held' : 'seen', text: `${hold.seen_start ? '' : 'at least '}${age(hold.from_ms - to)}, ${end}` };
 }
