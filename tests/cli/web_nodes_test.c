@@ -94,7 +94,7 @@ static void a_master_that_does_not_answer_is_said(void **state)
 {
 	(void)state;
 	WEB_START_AT(cluster->url);
-	web_expect_lost_and_back("masters", freeze_a_master, thaw_a_master);
+	web_expect_lost_and_back("\"lost\":\"1 of 3 masters\"", freeze_a_master, thaw_a_master);
 	web_stop();
 }
 
