@@ -27,24 +27,24 @@
 #define SHARE_OF_TIME 50    /* one part in 50 is spent on reading */
 #define LONGEST_SINCE 13    /* digits */
 
-struct history;
-
 struct request {
 	struct reader *reader; /* NULL: this place is free */
 	struct evhttp_request *req;
 };
 
-/* One lock's history. It belongs to the thread of the jobs while is_running. */
+/* One lock's history. */
 struct reader {
 	struct history *history;
 	struct past *past; /* NULL: this place is free */
 	char *name;        /* NULL: all locks */
 	int64_t since_ms;
 	int64_t asked_at, read_at; /* 0: not yet */
-	int64_t took_ms;           /* the latest read; 0 if it has failed */
 	int64_t renew_at;          /* when all is to be read anew; 0: not known yet */
-	bool is_running;
+	bool is_running;           /* a job has it in hand, or will have */
 	struct request waiting[WAITING_MOST];
+	/* Written by the job, and read when it is done. */
+	int64_t ended_at, spent_ms;
+	int rc;
 };
 
 struct history {
@@ -123,11 +123,20 @@ static void work(void *arg)
 {
 	struct reader *reader = arg;
 	int64_t began = now_ms();
-	int rc = past_read(reader->past);
-	reader->read_at = now_ms();
-	reader->took_ms = rc ? 0 : reader->read_at - began;
-	if (!rc && !reader->renew_at)
-		reader->renew_at = reader->read_at + RENEW_MS + reader->took_ms * SHARE_OF_TIME;
+	reader->rc = past_read(reader->past);
+	reader->ended_at = now_ms();
+	reader->spent_ms = reader->ended_at - began;
+}
+
+static void take_times(struct reader *reader)
+{
+	struct history *history = reader->history;
+	reader->read_at = reader->ended_at;
+	int64_t took_ms = reader->rc ? 0 : reader->spent_ms;
+	if (!reader->rc && !reader->renew_at)
+		reader->renew_at = reader->read_at + RENEW_MS + took_ms * SHARE_OF_TIME;
+	int64_t rest = took_ms * (SHARE_OF_TIME - 1);
+	history->rests_until = now_ms() + (rest < LONGEST_MS ? rest : LONGEST_MS);
 }
 
 /* A read that nobody waited for any more, until somebody did again. */
@@ -143,11 +152,10 @@ static bool was_stopped(const struct reader *reader)
 static void done(void *arg)
 {
 	struct reader *reader = arg;
-	int64_t rest = reader->took_ms * (SHARE_OF_TIME - 1);
+	take_times(reader);
 	if (was_stopped(reader) && jobs_add(reader->history->jobs, work, done, reader))
 		return;
 	reader->is_running = false;
-	reader->history->rests_until = now_ms() + (rest < LONGEST_MS ? rest : LONGEST_MS);
 	for (size_t i = 0; i < WAITING_MOST; i++) {
 		struct request *request = &reader->waiting[i];
 		if (!request->reader)
