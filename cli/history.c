@@ -102,6 +102,8 @@ static const char *end_word(const hf_history_row *row)
 	case HF_HISTORY_MOVED: return "moved";
 	case HF_HISTORY_LOST: return "lost";
 	case HF_HISTORY_FORCED: return "forced";
+	case HF_HISTORY_TIMED_OUT: return "timeout";
+	case HF_HISTORY_CANCELLED: return "cancelled";
 	case HF_HISTORY_INFERRED: break;
 	}
 	return "inferred";

@@ -1266,7 +1266,8 @@ HF_API int hf_client_facts_of(hf_client *client, const char *address, hf_fact_fn
 
 /*
  * Clients whose setting history is on enter in a stream on the server how each of their holds
- * begins and ends; docs/history.md says what it costs. A reader makes one row of each hold. The
+ * begins and ends, and which calls waited in vain; docs/history.md says what it costs. A reader
+ * makes one row of each hold, and of each call that waited and ended without the lock. The
  * stream is "holdfast_history", with name_prefix before it; on a cluster each name has one of its
  * own, "holdfast_history:{name}". There is no history of semaphores and latches, nor on ZooKeeper,
  * where these functions return HF_ENOTSUP.
@@ -1282,10 +1283,17 @@ typedef enum hf_history_end {
 	 * hf_history_row_ended_at() is the latest time at which that can have happened: when the
 	 * lock was granted again, or when the server was asked and no longer had the hold.
 	 */
-	HF_HISTORY_INFERRED = 5
+	HF_HISTORY_INFERRED = 5,
+	/*
+	 * There was no hold: a call waited for it, and its deadline passed, or it was cancelled.
+	 * Such a row has no beginning, ended when the call did, and has its caller as the owner.
+	 */
+	HF_HISTORY_TIMED_OUT = 6,
+	HF_HISTORY_CANCELLED = 7
+	/* Later releases may add others. */
 } hf_history_end;
 
-/* One hold. A row and its texts are valid during the callback. The functions below are local. */
+/* One hold, or one wait in vain. A row and its texts are valid during the callback. The functions below are local. */
 typedef struct hf_history_row hf_history_row;
 
 /* The name on the server, with a NUL; it can contain any bytes. ret_length can be NULL. */
@@ -1306,7 +1314,7 @@ HF_API int64_t hf_history_row_waited(const hf_history_row *row);
 HF_API int64_t hf_history_row_held(const hf_history_row *row);
 /* The token of the grant; 0: none. */
 HF_API int64_t hf_history_row_token(const hf_history_row *row);
-/* Host, process id and text of a holder that describes itself (describe); else "", 0 and "". */
+/* Host, process id and text of an owner that describes itself (describe); else "", 0 and "". */
 HF_API const char *hf_history_row_host(const hf_history_row *row);
 HF_API int64_t hf_history_row_pid(const hf_history_row *row);
 HF_API const char *hf_history_row_text(const hf_history_row *row);

@@ -1,4 +1,7 @@
-/* Reads the history: makes one row for each hold of the entries that say how it began and ended. */
+/*
+ * Reads the history: makes one row for each hold of the entries that say how it began and ended, and
+ * one for each entry that says that a call waited in vain.
+ */
 #include "api/client.h"
 #include "api/rows.h"
 #include "base/random.h"
@@ -131,7 +134,8 @@ struct entry {
 	const char *id, *event, *name, *owner, *kind, *host, *text;
 	size_t name_length;
 	int64_t at; /* when it was added */
-	int64_t waited_ms, held_ms, token, pid;
+	int64_t waited_ms, token, pid;
+	int64_t held_ms; /* of a wait in vain: how long before the entry it ended */
 };
 
 static bool read_number(struct hf__rows_cursor *row, int64_t *ret_number)
@@ -352,6 +356,20 @@ static int on_end(hf_history *history, const struct entry *entry, hf_history_end
 	return rc;
 }
 
+/* The call ended some time before its entry was added, and the server never had a hold of its owner. */
+static int on_wait(hf_history *history, const struct entry *entry, hf_history_end end)
+{
+	hf_history_row *row = new_row(entry);
+	if (!row)
+		return hf__error(HF_ENOMEM, "no memory for a wait");
+	bool is_late = entry->held_ms > 0 && entry->held_ms < entry->at;
+	row->ended_at = is_late ? entry->at - entry->held_ms : entry->at;
+	row->end = end;
+	int rc = tell_row(history, row);
+	free_row(history, row);
+	return rc;
+}
+
 /* Events of later releases are ignored. */
 static int take_entry(hf_history *history, const struct entry *entry)
 {
@@ -361,6 +379,8 @@ static int take_entry(hf_history *history, const struct entry *entry)
 	case 'm': return on_end(history, entry, HF_HISTORY_MOVED);
 	case 'l': return on_end(history, entry, HF_HISTORY_LOST);
 	case 'f': return on_end(history, entry, HF_HISTORY_FORCED);
+	case 't': return on_wait(history, entry, HF_HISTORY_TIMED_OUT);
+	case 'c': return on_wait(history, entry, HF_HISTORY_CANCELLED);
 	default: return 0;
 	}
 }

@@ -74,6 +74,7 @@ void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, i
 	struct hf__hold *hold = op->hold;
 	int64_t waited = now - op->started_at;
 	leave_queue(core, op, now);
+	hf__history_give_up(core, op, result, now);
 	if (result && result == op->refusal)
 		hf__op_finish_refused(core, op);
 	else if (result == HF_EUNKNOWN)
@@ -333,11 +334,10 @@ static void on_cleaning_answer(struct hf__core *core, struct hf__hold *hold,
 {
 	if (answer->outcome == HF__BUSY)
 		hold->placed = leaves_place(hold);
-	bool traceless = hold->cmd.lock->traits->trace == HF__TRACE_NONE;
-	if ((hold->doubtful || hold->placed || hold->cmd.waited_ms) && !traceless)
+	if (hf__hold_leaves_traces(hold))
 		core->events->resume(core, hold, now);
 	else
-		hf__hold_end(core, hold, now);
+		hf__hold_end_traceless(core, hold, now);
 }
 
 /* When the requested level expires, which is noted if it has a lease of its own. */

@@ -524,6 +524,8 @@ void hf__core_set_watchdog(struct hf__core *core, int64_t watchdog_ms);
 void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int error,
                            const char *text, size_t length, int64_t now);
 
+enum hf__gave_up { HF__GAVE_UP_NOT, HF__GAVE_UP_TIMED_OUT, HF__GAVE_UP_CANCELLED };
+
 /* What the history says about a command. Times are -1 if they are not known. */
 struct hf__history_entry {
 	int64_t ms;      /* a grant: how long its call has waited; an end: how long it was held */
@@ -531,6 +533,13 @@ struct hf__history_entry {
 	bool is_lost;    /* SETTLE: the hold was lost, not released */
 	/* SETTLE: the loss gets its entry even if the server no longer has the hold. */
 	bool says_gone;
+	/*
+	 * SETTLE: if there is no such hold, the entry says that the call waited for so long, and
+	 * gave up so long ago.
+	 */
+	enum hf__gave_up gave_up;
+	uint32_t waited_ms;
+	int64_t ago_ms;
 };
 
 /* Whether the command leaves an entry in the history if it changes something, and which. */

@@ -10,6 +10,20 @@ bool hf__history_keeps(const struct hf__core *core, const struct hf__op *op)
 	return core->config.history && (!core->config.history_contended || op->waited);
 }
 
+void hf__history_give_up(const struct hf__core *core, const struct hf__op *op, int result,
+                         int64_t now)
+{
+	struct hf__hold *hold = op->hold;
+	if (!core->config.history || !op->waited || !hold || hold->state != HF__HOLD_ASKING ||
+	    op->lock->traits->trace != HF__TRACE_LEASE || result == HF_ENOMEM)
+		return;
+	int64_t waited_ms = now - op->started_at;
+	hold->gave_up = true;
+	hold->cancelled = result == HF_ECANCELLED;
+	hold->gave_up_at = now;
+	hold->waited_ms = waited_ms < UINT32_MAX ? (uint32_t)waited_ms : UINT32_MAX;
+}
+
 /* How long the hold has been held by then; -1 if it never was, as far as this client knows. */
 static int64_t held_ms(const struct hf__hold *hold, int64_t now)
 {
@@ -46,8 +60,14 @@ static bool begins(const struct hf__cmd *cmd, struct hf__history_entry *entry)
 static bool ends(const struct hf__cmd *cmd, struct hf__history_entry *entry)
 {
 	const struct hf__hold *hold = hf__list_item(cmd, const struct hf__hold, cmd);
-	if (cmd->count != 0 || !(cmd->kept || hold->reason))
+	if (cmd->count != 0 || !(cmd->kept || hold->reason || hold->gave_up))
 		return false;
+	if (hold->gave_up) {
+		entry->gave_up = hold->cancelled ? HF__GAVE_UP_CANCELLED : HF__GAVE_UP_TIMED_OUT;
+		entry->waited_ms = hold->waited_ms;
+		entry->ago_ms = cmd->sent_at - hold->gave_up_at;
+		return true;
+	}
 	entry->ms = held_ms(hold, cmd->sent_at);
 	entry->is_lost = hold->reason != 0;
 	entry->says_gone = hold->reason && !hold->loss_said;

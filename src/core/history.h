@@ -7,5 +7,8 @@
 
 /* Whether the hold that the call asks for goes into the history. */
 bool hf__history_keeps(const struct hf__core *core, const struct hf__op *op);
+/* The call finishes without the lock: notes in its hold what the history is to say about that. */
+void hf__history_give_up(const struct hf__core *core, const struct hf__op *op, int result,
+                         int64_t now);
 
 #endif

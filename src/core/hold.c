@@ -19,7 +19,7 @@ int64_t hf__hold_lease(const struct hf__hold *hold)
 
 int64_t hf__hold_renew_lease(const struct hf__core *core, const struct hf__hold *hold)
 {
-	return hold->renew_ms && !hold->reason ? hold->renew_ms : core->config.watchdog_ms;
+	return hold->renew_ms ? hold->renew_ms : core->config.watchdog_ms;
 }
 
 static int64_t risk_at(const struct hf__hold *hold)
@@ -181,8 +181,7 @@ struct hf__hold *hf__hold_new_sibling(const struct hf__hold *first, uint32_t num
 
 static void free_memory(struct hf__hold *hold)
 {
-	if (hold->reason)
-		free(hold->blame);
+	free(hold->blame);
 	free(hold);
 }
 
@@ -210,7 +209,7 @@ void hf__hold_end(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	struct hf__lock *lock = hold->cmd.lock;
 	uint64_t owner = hold->owner;
-	bool was_held = hold->state != HF__HOLD_ASKING;
+	bool was_held = hold->state != HF__HOLD_ASKING && hold->owner;
 	count_end(core, hold);
 	lock->refs++;
 	free_hold(core, hold);
@@ -423,7 +422,8 @@ static void keep_blame(struct hf__hold *hold)
 		hf__hold_show_blame(hold, text, sizeof text);
 	else if (hold->reason == HF__LOST_GONE && link->up && link->server[0])
 		snprintf(text, sizeof text, ": %s", link->server);
-	hold->blame = text[0] ? strdup(text) : NULL;
+	if (text[0])
+		hold->blame = strdup(text);
 }
 
 static enum hf__metrics_end end_of(enum hf__lost_reason reason)
@@ -507,14 +507,34 @@ void hf__hold_on_timer(struct hf__core *core, struct hf__hold *hold, int64_t now
 	hf__hold_arm(core, hold);
 }
 
+void hf__hold_end_traceless(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	struct hf__lock *lock = hold->cmd.lock;
+	uint64_t owner = hold->owner;
+	if (!hold->gave_up || !lock->link->up) {
+		hf__hold_end(core, hold, now);
+		return;
+	}
+	/* Its owner need not wait for the answer before it acquires again. */
+	hold->owner = 0;
+	hold->state = HF__HOLD_CLEANING;
+	hold->ended_at = hf__clock_after(now, core->config.command_timeout_ms);
+	if (lock->held == hold)
+		lock->held = NULL;
+	lock->refs++;
+	core->events->resume(core, hold, now);
+	hf__lock_unpark(core, lock, owner, now);
+	if (!hf__lock_is_waiting(lock))
+		hf__lock_next(core, lock, now);
+	hf__lock_unref(core, lock);
+}
+
 void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	hold->op = NULL;
 	hf__cmd_withdraw(core, &hold->cmd);
-	bool clean = hold->cmd.lock->traits->trace == HF__TRACE_NONE ||
-	             (!hold->doubtful && !hold->placed && !hold->cmd.waited_ms);
-	if (!hold->cmd.in_flight && clean) {
-		hf__hold_end(core, hold, now);
+	if (!hold->cmd.in_flight && !hf__hold_leaves_traces(hold)) {
+		hf__hold_end_traceless(core, hold, now);
 		return;
 	}
 	count_end(core, hold);

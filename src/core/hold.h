@@ -43,20 +43,19 @@ struct hf__hold {
 	struct hf__cell *cell;  /* its cell; before the first ask a spare one, or NULL */
 	/* The thread that took it, if a thread did and there was memory to note it. */
 	struct hf__thread *thread;
-	uint64_t owner;
+	/* Lost: the end of the explanation, which names the server; malloc'ed, or NULL. */
+	char *blame;
+	uint64_t owner;   /* 0: it has left nothing on the server, and only its entry is sent */
 	int64_t lease_ms; /* the lease from which valid_until was computed */
 	int64_t valid_until;
-	int64_t renew_at; /* HF__NEVER: not renewed, or waiting for a connection */
-	union {
-		int64_t renew_ms; /* the lease to renew it with if that is not the watchdog's */
-		/* Lost: the end of the explanation, which names the server; malloc'ed, or NULL. */
-		char *blame;
-	};
+	int64_t renew_at;     /* HF__NEVER: not renewed, or waiting for a connection */
+	int64_t renew_ms;     /* the lease to renew it with if that is not the watchdog's */
 	int64_t end_at;       /* with a session: when the hold ends even if the session lasts */
 	int64_t leased_until; /* the latest expiry of the levels with a lease of their own */
 	union {
 		int64_t granted_us; /* when it was granted, in microseconds; 0: not yet */
 		int64_t held_ms;    /* lost: for how long it was held */
+		int64_t gave_up_at; /* with gave_up: when */
 	};
 	union {
 		int64_t token;    /* held */
@@ -67,6 +66,8 @@ struct hf__hold {
 	union {
 		/* When the first hold of a row of hand-overs was granted; the low bits. */
 		uint32_t moving_since;
+		/* With gave_up: for how long the call has waited. */
+		uint32_t waited_ms;
 		/* With a session: the lease that leased_until was computed from. */
 		uint32_t leased_ms;
 	};
@@ -89,6 +90,8 @@ struct hf__hold {
 	bool recorded : 1;    /* its asks use the record that cmd names */
 	bool loss_said : 1;   /* the history may have the loss already */
 	bool measured : 1;    /* with metrics: it is held, which is counted when it ends */
+	bool gave_up : 1;     /* its call waited in vain, and the history cannot have that yet */
+	bool cancelled : 1;   /* with gave_up: the call was cancelled */
 };
 
 /* A call works with the hold, or its command is in flight. */
@@ -101,6 +104,13 @@ static inline bool hf__hold_is_busy(const struct hf__hold *hold)
 static inline bool hf__hold_is_renewed(const struct hf__hold *hold)
 {
 	return hold->watched_from || hf__policy_of(hold->cmd.lock)->always_renews;
+}
+
+/* The server may have something of this hold, which was not granted as far as this client knows. */
+static inline bool hf__hold_leaves_traces(const struct hf__hold *hold)
+{
+	return hold->cmd.lock->traits->trace != HF__TRACE_NONE &&
+	       (hold->doubtful || hold->placed || hold->cmd.waited_ms);
 }
 
 /* The lease with which the watchdog renews it. */
@@ -148,6 +158,8 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 void hf__hold_hide(struct hf__core *core, struct hf__hold *hold);
 /* The call leaves; what it may have left on the server is removed in the background. */
 void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now);
+/* Ends a hold that leaves no traces, after its entry in the history if it has one to make. */
+void hf__hold_end_traceless(struct hf__core *core, struct hf__hold *hold, int64_t now);
 /* Its owner has learned of the loss: ends it, or removes what is left on the server. */
 void hf__hold_forget(struct hf__core *core, struct hf__hold *hold, int64_t now);
 /* The hold is granted: what its owner lost before is over. */

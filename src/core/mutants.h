@@ -17,6 +17,7 @@ enum hf__mutant {
 	HF__MUTANT_FEW_REPLICAS,    /* takes too few acknowledgements for enough */
 	HF__MUTANT_BLIND_SYNC,      /* takes an unanswered sync for done */
 	HF__MUTANT_FORCE_ONE_KIND,  /* believes the other kinds of a name after a forced release */
+	HF__MUTANT_ENTER_TWICE,     /* repeats the entry of a call that waited in vain */
 	HF__MUTANTS
 };
 

@@ -106,7 +106,7 @@ static void on_cleaning_answer(struct hf__core *core, struct hf__hold *hold,
 	int64_t at = now + hf__random_jitter(&core->random, pause);
 	bool wait = !hold->cmd.lock->link->up || at > hold->ended_at;
 	/* A refusal is final, unless the server becomes writable in time. */
-	bool over = answer->outcome == HF__GONE ||
+	bool over = answer->outcome == HF__GONE || (!hold->owner && !hold->gave_up) ||
 	            (answer->outcome == HF__FAILED && answer->error != HF_EREADONLY);
 	if (over || (answer->outcome == HF__DONE && hold->cmd.count == 0))
 		hf__hold_end(core, hold, now);
@@ -183,6 +183,17 @@ bool hf__release_end_lost(struct hf__core *core, struct hf__hold *hold, int64_t 
 	return true;
 }
 
+/* The server may have entered it, so no later command does. */
+static void note_said(struct hf__hold *hold)
+{
+	if (hold->reason)
+		hold->loss_said = true;
+	if (!hold->gave_up || HF__MUTANT(ENTER_TWICE))
+		return;
+	hold->gave_up = false;
+	hold->held_since = 0;
+}
+
 static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
                       int64_t now)
 {
@@ -190,8 +201,8 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 	struct hf__op *op = hold->op;
 	if (answer->outcome == HF__UNKNOWN)
 		core->stats.unknowns++;
-	if (hold->reason && answer->outcome != HF__UNSENT && answer->outcome != HF__NOT_NOW)
-		hold->loss_said = true;
+	if (answer->outcome != HF__UNSENT && answer->outcome != HF__NOT_NOW)
+		note_said(hold);
 	/* A refusal is final: repeating the request would not help. */
 	if (hold->state == HF__HOLD_LOST &&
 	    (answer->outcome == HF__DONE || answer->outcome == HF__GONE ||

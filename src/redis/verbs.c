@@ -6,6 +6,7 @@
 #include "redis/request.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -327,6 +328,19 @@ static char *put_client(char *at, const struct hf__core *core)
 	return hf__request_bytes(at, client, end ? (size_t)(end - client) : 0);
 }
 
+/*
+ * How a call gave up, for how long it had waited, how long ago that was, and the lines of the client's
+ * description.
+ */
+static char *put_wait(char *at, const struct hf__core *core, const struct hf__history_entry *entry)
+{
+	char text[HF__DESCRIPTION_SIZE + OWNER_SIZE];
+	int length = snprintf(text, sizeof text, "%c %" PRIu32 " %" PRId64 "\n%s",
+	                      entry->gave_up == HF__GAVE_UP_CANCELLED ? 'c' : 't', entry->waited_ms,
+	                      entry->ago_ms, hf__core_settings(core)->description);
+	return hf__request_bytes(at, text, (size_t)length);
+}
+
 static char *put_entry(char *at, const struct hf__redis *redis, const struct hf__cmd *cmd,
                        const struct hf__history_entry *entry)
 {
@@ -340,6 +354,8 @@ static char *put_entry(char *at, const struct hf__redis *redis, const struct hf_
 		return put_client(at, redis->core);
 	if (cmd->verb == HF__MOVE)
 		return put_known(at, entry->from_ms);
+	if (entry->gave_up)
+		return put_wait(at, redis->core, entry);
 	return hf__request_text(at, entry->says_gone ? "1" : "0");
 }
 

@@ -5,6 +5,18 @@
 #include "live/sync.h"
 
 #define STREAM "holdfast_history"
+#define GROUP  (HF_LEADER + 1)
+
+static inline hf_lock *open_kind(hf_client *client, int kind)
+{
+	static const char *const values[] = {"a", "b"};
+	hf_lock *lock = NULL;
+	if (kind == GROUP)
+		ASSERT_OK(hf_lock_open_group(client, "orders", values, 2, &lock));
+	else
+		ASSERT_OK(hf_lock_open(client, (hf_kind)kind, "orders", &lock));
+	return lock;
+}
 
 /* One entry of the stream. Numbers are -1 and texts empty if the entry does not have them. */
 struct entry {

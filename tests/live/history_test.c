@@ -4,18 +4,6 @@
 #include "support/proxy.h"
 
 #define SECRET "s3cr3t-word"
-#define GROUP  (HF_LEADER + 1)
-
-static hf_lock *open_kind(hf_client *client, int kind)
-{
-	static const char *const values[] = {"a", "b"};
-	hf_lock *lock = NULL;
-	if (kind == GROUP)
-		ASSERT_OK(hf_lock_open_group(client, "orders", values, 2, &lock));
-	else
-		ASSERT_OK(hf_lock_open(client, (hf_kind)kind, "orders", &lock));
-	return lock;
-}
 
 static bool nests(int kind)
 {

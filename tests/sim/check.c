@@ -301,7 +301,7 @@ void check_submit(struct client *client, const struct hf__cmd *cmd)
 		           client->index, (unsigned long long)cmd->wire);
 	/* A number that is used again, as one mutant does, begins a new life. */
 	struct wire *wire = &world->wire[cmd->wire];
-	if (cmd->count == 1 && (wire->released || wire->lost))
+	if (cmd->count == 1 && (wire->released || wire->lost || wire->gave_up))
 		*wire = (struct wire){0};
 }
 

@@ -58,6 +58,13 @@ static void copy_items(const struct hf__cmd *cmd, struct request *request)
 	}
 }
 
+static bool says_gave_up(const struct client *client, const struct hf__cmd *cmd)
+{
+	struct hf__history_entry entry;
+	return cmd->verb == HF__SETTLE && hf__history_entry(&client->core, cmd, &entry) &&
+	       entry.gave_up;
+}
+
 static struct request request_of(struct client *client, struct hf__cmd *cmd)
 {
 	struct request request = {
@@ -70,6 +77,7 @@ static struct request request_of(struct client *client, struct hf__cmd *cmd)
 		.sent_at = cmd->sent_at,
 		.answer_by = cmd->answer_by,
 		.count = cmd->count,
+		.gave_up = says_gave_up(client, cmd),
 	};
 	if (cmd->verb == HF__RENEW)
 		copy_items(cmd, &request);

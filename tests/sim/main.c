@@ -41,7 +41,7 @@ static void print_totals(const uint64_t *sum, double seconds)
 static const char *const mutant_names[] = {
 	"none",           "reply time",   "reused wire",     "no second ask",  "double release",
 	"renew released", "one miss",     "nested shortens", "no drift",       "wake is grant",
-	"blind move",     "few replicas", "blind sync",      "force one kind",
+	"blind move",     "few replicas", "blind sync",      "force one kind", "enter twice",
 };
 _Static_assert(sizeof mutant_names / sizeof *mutant_names == HF__MUTANTS, "each has a name");
 

@@ -73,12 +73,23 @@ static void ask(struct world *world, const struct request *request, struct reply
 	reply->outcome = HF__GRANTED;
 }
 
+/* The history gets an entry for a call that waited in vain, whether or not this is a repeat. */
+static void enter_wait(struct world *world, const struct request *request)
+{
+	struct wire *wire = &world->wire[request->wire];
+	if (request->gave_up && wire->gave_up)
+		check_fail(world, "history", "client %d: wire %llu is entered twice as given up",
+		           request->client, (unsigned long long)request->wire);
+	wire->gave_up = wire->gave_up || request->gave_up;
+}
+
 static bool settle(struct world *world, const struct request *request, struct reply *reply)
 {
 	struct entry *entry = &world->entry[request->name];
 	if (!holds(entry, request, request->wire)) {
 		reply->outcome = HF__GONE;
 		name_holder(entry, reply);
+		enter_wait(world, request);
 		return false;
 	}
 	entry->count = request->count < 0 ? entry->count - 1 : request->count;

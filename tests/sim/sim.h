@@ -47,6 +47,7 @@ struct request {
 	int64_t sent_at; /* client's clock, as the next */
 	int64_t answer_by;
 	int32_t count;
+	bool gave_up; /* a settle: its call waited in vain, which goes into the history */
 	int items;
 	struct {
 		int name;
@@ -176,6 +177,7 @@ struct wire {
 	bool denied;   /* its removal was refused, so only its lease ends it */
 	bool lost;     /* the core said so */
 	bool released; /* its last release answered 0 */
+	bool gave_up;  /* the history says that its call waited in vain */
 	int reported;  /* how often its owner was notified that it is lost */
 	/* When at least this many replicas last acknowledged it. */
 	int64_t acknowledged_at[REPLICAS + 1];

@@ -23,13 +23,14 @@ for i = 5, #ARGV do
 	if redis.call('zscore', expiry, id) then
 		table.insert(found, id)
 	--+ else
-	--+ 	keep_gone(hex(id))
+	--+ 	keep_lost(hex(id))
 	end
 	if descriptions ~= '' then
 		try('del', descriptions .. ':' .. hex(id))
 	end
 end
 if #found == 0 then
+	--+ keep_wait(hex(ARGV[5] or ''))
 	return reply({'gone', ''})
 end
 -- include: allow_permit_writes
