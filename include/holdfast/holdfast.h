@@ -1293,7 +1293,10 @@ typedef enum hf_history_end {
 	/* Later releases may add others. */
 } hf_history_end;
 
-/* One hold, or one wait in vain. A row and its texts are valid during the callback. The functions below are local. */
+/*
+ * One hold, or one wait in vain. A row and its texts are valid during the callback. The functions
+ * below are local.
+ */
 typedef struct hf_history_row hf_history_row;
 
 /* The name on the server, with a NUL; it can contain any bytes. ret_length can be NULL. */
@@ -1328,10 +1331,14 @@ typedef int hf_history_fn(void *arg, const hf_history_row *row);
 /* Set the size with HF_HISTORY(). */
 typedef struct hf_history_options {
 	size_t size;
-	const char *name; /* only this name; NULL: all names, which is HF_EINVAL on a cluster */
+	const char *name; /* only this name; NULL: all names */
 	/* Only entries since then, in ms since 1970 by the server's clock; negative: before now. */
 	int64_t since_ms;
-	const char *after; /* only entries after this position, see hf_history_position() */
+	/*
+	 * Only entries after this position, see hf_history_position(). HF_EINVAL on a cluster
+	 * without a name.
+	 */
+	const char *after;
 } hf_history_options;
 
 #define HF_HISTORY(...) (&(hf_history_options){.size = sizeof(hf_history_options), __VA_ARGS__})
@@ -1343,6 +1350,13 @@ typedef struct hf_history_options {
  * hf_history_row_owner() identifies it. A reader remembers the beginnings of holds that have not
  * ended yet. It blocks for command_timeout at most in each request, which reads up to 500 entries.
  *
+ * On a cluster without a name, each read walks over the keys of all masters to find the streams,
+ * as hf_client_list() does, and then reads those that have new entries, one after the other. The
+ * rows of one name are in order, those of different names are not.
+ * HF_ENOTNOW: slots were moved while they were read, or have no master. What was found is reported,
+ * but names may be missing, which a later read reports. Any other error ends the read as well after
+ * what was found so far. HF_ENOMEM: more than 65 536 names have a history.
+ *
  * HF_ECONFLICT: the key of the history holds something else. HF_EDENIED: the user lacks +xrange, or
  * a pattern for the stream.
  */
@@ -1353,18 +1367,20 @@ HF_API int hf_history_read(hf_history *history, hf_history_fn *tell, void *arg);
 /*
  * The position after all that was read, for a reader that is opened later, even in another process.
  * Of a hold that began before this position, that reader knows only what the entry of its end says.
- * Valid until the next read.
+ * Valid until the next read. "" on a cluster without a name, where each name has a position of its
+ * own.
  */
 HF_API const char *hf_history_position(const hf_history *history);
-/* The key of the stream that it reads. */
+/* The key of the stream that it reads; without a name on a cluster, the pattern of their keys. */
 HF_API const char *hf_history_stream(const hf_history *history);
 HF_API void hf_history_close(hf_history *history);
 
 /*
  * Removes the history: on a cluster that of this name, elsewhere that of all names, and then the
  * name must be NULL. ret_entries can be NULL and receives the number of entries. HF_EINVAL: the
- * name is missing on a cluster, or is not NULL elsewhere. HF_ECONFLICT: the key holds something
- * else, which is not changed.
+ * name is missing on a cluster, where histories are removed name by name and each expires 7 days
+ * after its last entry, or is not NULL elsewhere. HF_ECONFLICT: the key holds something else, which
+ * is not changed.
  */
 HF_API int hf_client_clear_history(hf_client *client, const char *name, int64_t *ret_entries);
 

@@ -3,9 +3,10 @@
  * one for each entry that says that a call waited in vain.
  */
 #include "api/client.h"
+#include "api/history_row.h"
 #include "api/rows.h"
+#include "api/streams.h"
 #include "base/random.h"
-#include "base/table.h"
 #include "redis/keys.h"
 
 #include <ctype.h>
@@ -14,34 +15,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POSITION_SIZE 48        /* of two numbers of 64 bits, with the NUL */
 #define MOST_OPEN     (1 << 20) /* holds without an end that a reader remembers */
 #define ASKED_AT_ONCE 50        /* of them in one request */
 #define REMEMBERED_MS 3600000   /* a hold whose end may get a better entry */
-
-struct hf_history_row {
-	struct hf__list link; /* in history->open, or empty */
-	struct hf__table_link by_name;
-	const char *name; /* this and all other texts are part of the allocation */
-	size_t name_length;
-	const char *owner, *kind, *host, *text;
-	const char *forced_by; /* the host; owned, or NULL */
-	int64_t forced_pid;
-	int64_t token, pid, waited_ms;
-	int64_t began_at, ended_at; /* ms since 1970 by the server's clock; 0: not known */
-	int64_t held_ms;            /* as the holder says; -1: it does not */
-	int64_t server_ms;          /* the server's clock when it was asked */
-	hf_history_end end;
-	bool is_gone; /* the server did not have it when it was asked */
-	bool is_told; /* in its present state */
-};
 
 struct hf_history {
 	struct hf_client *client;
 	struct hf__handle handle; /* of the name; without one the record is NULL */
 	char name[HF__NAME_SIZE]; /* on the server; "" for all names */
 	char stream[HF__KEYS_MAX + 32];
-	char position[POSITION_SIZE];
+	char position[HF__POSITION_SIZE];
+	bool is_whole;              /* all names of a cluster, each of which has its own stream: */
+	struct hf__streams streams; /* these */
+	const struct hf__stream *current; /* the one that is being read */
 	struct hf__buffer rows;
 	struct hf__list open;   /* holds whose end is not known for certain, the oldest first */
 	struct hf__table names; /* the same by name */
@@ -49,83 +35,6 @@ struct hf_history {
 	void *arg;
 	int64_t server_ms; /* the server's clock when it last answered */
 };
-
-/* ---- rows ---- */
-
-const char *hf_history_row_name(const hf_history_row *row, size_t *ret_length)
-{
-	if (ret_length)
-		*ret_length = row->name_length;
-	return row->name;
-}
-
-const char *hf_history_row_kind(const hf_history_row *row)
-{
-	return row->kind;
-}
-
-const char *hf_history_row_owner(const hf_history_row *row)
-{
-	return row->owner;
-}
-
-hf_history_end hf_history_row_end(const hf_history_row *row)
-{
-	return row->end;
-}
-
-int64_t hf_history_row_began_at(const hf_history_row *row)
-{
-	return row->began_at;
-}
-
-int64_t hf_history_row_ended_at(const hf_history_row *row)
-{
-	return row->ended_at;
-}
-
-int64_t hf_history_row_waited(const hf_history_row *row)
-{
-	return row->waited_ms;
-}
-
-int64_t hf_history_row_held(const hf_history_row *row)
-{
-	int64_t until = row->end == HF_HISTORY_HELD ? row->server_ms : row->ended_at;
-	if (!row->began_at || !until)
-		return -1;
-	return until > row->began_at ? until - row->began_at : 0;
-}
-
-int64_t hf_history_row_token(const hf_history_row *row)
-{
-	return row->token;
-}
-
-const char *hf_history_row_host(const hf_history_row *row)
-{
-	return row->host;
-}
-
-int64_t hf_history_row_pid(const hf_history_row *row)
-{
-	return row->pid;
-}
-
-const char *hf_history_row_text(const hf_history_row *row)
-{
-	return row->text;
-}
-
-const char *hf_history_row_forced_by_host(const hf_history_row *row)
-{
-	return row->forced_by ? row->forced_by : "";
-}
-
-int64_t hf_history_row_forced_by_pid(const hf_history_row *row)
-{
-	return row->forced_pid;
-}
 
 /* ---- entries ---- */
 
@@ -385,6 +294,15 @@ static int take_entry(hf_history *history, const struct entry *entry)
 	}
 }
 
+/* The streams of a cluster have only entries of their own names, unless a stranger wrote there. */
+static bool is_expected(const hf_history *history, const struct entry *entry)
+{
+	return !history->is_whole ||
+	       (strlen(entry->name) == entry->name_length &&
+	        !hf__handle_fault(history->client, entry->name) &&
+	        hf__streams_of(&history->streams, entry->name) == history->current);
+}
+
 /* ---- pages ---- */
 
 /* Two numbers of at most 20 digits with a dash between them. */
@@ -402,27 +320,22 @@ static int not_understood(void)
 }
 
 /* Reads the head of a page: the position, whether others follow, and the time. */
-static bool read_head(hf_history *history, size_t *at, char ret_position[POSITION_SIZE],
+static bool read_head(hf_history *history, size_t *at, char ret_position[HF__POSITION_SIZE],
                       bool *ret_more)
 {
-	struct hf__rows_cursor position, more, time;
-	if (!hf__rows_next(&history->rows, at, &position) ||
-	    !hf__rows_next(&history->rows, at, &more) ||
-	    !hf__rows_next(&history->rows, at, &time) ||
-	    position.end - position.at >= POSITION_SIZE || time.end - time.at >= POSITION_SIZE)
+	char more[2], time[HF__POSITION_SIZE];
+	if (!hf__rows_copy(&history->rows, at, ret_position, HF__POSITION_SIZE) ||
+	    !hf__rows_copy(&history->rows, at, more, sizeof more) ||
+	    !hf__rows_copy(&history->rows, at, time, sizeof time))
 		return false;
-	char number[POSITION_SIZE];
-	snprintf(ret_position, POSITION_SIZE, "%.*s", (int)(position.end - position.at),
-	         position.at);
-	snprintf(number, sizeof number, "%.*s", (int)(time.end - time.at), time.at);
-	history->server_ms = strtoll(number, NULL, 10);
-	*ret_more = more.end - more.at == 1 && *more.at == '1';
+	history->server_ms = strtoll(time, NULL, 10);
+	*ret_more = more[0] == '1';
 	return is_position(ret_position);
 }
 
 static int take_page(hf_history *history, bool *ret_more)
 {
-	char position[POSITION_SIZE];
+	char position[HF__POSITION_SIZE];
 	struct hf__rows_cursor row;
 	struct entry entry;
 	size_t at = 0;
@@ -432,9 +345,9 @@ static int take_page(hf_history *history, bool *ret_more)
 	while (!rc && hf__rows_next(&history->rows, &at, &row)) {
 		if (!read_entry(&row, &entry) || !is_position(entry.id))
 			return not_understood();
-		rc = take_entry(history, &entry);
+		rc = is_expected(history, &entry) ? take_entry(history, &entry) : 0;
 		/* If the caller stops here, the next read continues after this entry. */
-		snprintf(history->position, POSITION_SIZE, "%s", entry.id);
+		snprintf(history->position, HF__POSITION_SIZE, "%s", entry.id);
 	}
 	if (!rc)
 		memcpy(history->position, position, sizeof position);
@@ -443,7 +356,7 @@ static int take_page(hf_history *history, bool *ret_more)
 
 static int read_pages(hf_history *history)
 {
-	char words[POSITION_SIZE + HF__NAME_SIZE];
+	char words[HF__POSITION_SIZE + HF__NAME_SIZE];
 	bool more = true;
 	int rc = 0;
 	while (!rc && more) {
@@ -452,6 +365,55 @@ static int read_pages(hf_history *history)
 		                  history->handle.record, words, 2, NULL);
 		if (!rc)
 			rc = take_page(history, &more);
+	}
+	return rc;
+}
+
+/* ---- the streams of a cluster ---- */
+
+/* From now on, requests are about this name. */
+static int enter_name(hf_history *history, const char *name)
+{
+	return hf__handle_open_stored(&history->handle, history->client, HF_REENTRANT, name);
+}
+
+static void leave_name(hf_history *history)
+{
+	hf__handle_close(&history->handle);
+	history->handle.record = NULL;
+}
+
+static int read_stream(hf_history *history, struct hf__stream *stream)
+{
+	char name[HF__KEYS_MAX];
+	hf__stream_name(stream, name);
+	int rc = enter_name(history, name);
+	if (rc)
+		return rc;
+	memcpy(history->position, stream->position, sizeof history->position);
+	history->current = stream;
+	rc = read_pages(history);
+	memcpy(stream->position, history->position, sizeof stream->position);
+	leave_name(history);
+	return rc;
+}
+
+static bool has_more(const struct hf__stream *stream)
+{
+	return strcmp(stream->last, "-") == 0 || strcmp(stream->last, stream->position) != 0;
+}
+
+/* Reads what is new; again, only those streams in which the end of a hold may be found. */
+static int read_entries(hf_history *history, bool again)
+{
+	struct hf__stream *stream = NULL;
+	int rc = 0;
+	if (!history->is_whole)
+		return read_pages(history);
+	while (!rc && (stream = hf__streams_next(&history->streams, stream))) {
+		bool is_wanted = again ? stream->asked_gone : has_more(stream);
+		stream->asked_gone = false;
+		rc = is_wanted ? read_stream(history, stream) : 0;
 	}
 	return rc;
 }
@@ -497,6 +459,28 @@ static int ask_held(hf_history *history, hf_history_row **rows, int32_t n)
 	return rc;
 }
 
+/* On a cluster, a request is about one name. */
+static bool go_together(const hf_history *history, const hf_history_row *one,
+                        const hf_history_row *other)
+{
+	return !history->is_whole || strcmp(one->name, other->name) == 0;
+}
+
+static int ask_group(hf_history *history, hf_history_row **rows, int32_t n)
+{
+	if (!history->is_whole)
+		return ask_held(history, rows, n);
+	int rc = enter_name(history, rows[0]->name);
+	if (rc)
+		return rc;
+	rc = ask_held(history, rows, n);
+	leave_name(history);
+	struct hf__stream *stream = hf__streams_of(&history->streams, rows[0]->name);
+	for (int32_t i = 0; !rc && stream && i < n; i++)
+		stream->asked_gone = stream->asked_gone || rows[i]->is_gone;
+	return rc;
+}
+
 static int find_gone(hf_history *history)
 {
 	hf_history_row *rows[ASKED_AT_ONCE];
@@ -507,14 +491,14 @@ static int find_gone(hf_history *history)
 		hf_history_row *row = hf__list_item(link, hf_history_row, link);
 		if (row->end != HF_HISTORY_HELD)
 			continue;
+		if (n == ASKED_AT_ONCE || (n > 0 && !go_together(history, rows[0], row))) {
+			if ((rc = ask_group(history, rows, n)))
+				return rc;
+			n = 0;
+		}
 		rows[n++] = row;
-		if (n < ASKED_AT_ONCE)
-			continue;
-		if ((rc = ask_held(history, rows, n)))
-			return rc;
-		n = 0;
 	}
-	return n > 0 ? ask_held(history, rows, n) : 0;
+	return n > 0 ? ask_group(history, rows, n) : 0;
 }
 
 /*
@@ -539,6 +523,27 @@ static int tell_open(hf_history *history)
 }
 
 /* An end that is entered before the server is asked is read afterwards. */
+static int read_all(hf_history *history)
+{
+	int rc = read_entries(history, false);
+	if (rc || hf__list_empty(&history->open))
+		return rc;
+	rc = find_gone(history);
+	if (!rc)
+		rc = read_entries(history, true);
+	return rc ? rc : tell_open(history);
+}
+
+/* What was found is reported even if some of the streams could not be found. */
+static int read_whole(hf_history *history)
+{
+	char why[512];
+	int missing = hf__streams_find(&history->streams, history->client, &history->rows);
+	snprintf(why, sizeof why, "%s", missing ? hf_error_detail() : "");
+	int rc = read_all(history);
+	return !rc && missing ? hf__error(missing, "%s", why) : rc;
+}
+
 int hf_history_read(hf_history *history, hf_history_fn *tell, void *arg)
 {
 	if (!history || !tell)
@@ -548,20 +553,12 @@ int hf_history_read(hf_history *history, hf_history_fn *tell, void *arg)
 		return rc;
 	history->tell = tell;
 	history->arg = arg;
-	rc = read_pages(history);
-	if (!rc && !hf__list_empty(&history->open)) {
-		rc = find_gone(history);
-		if (!rc)
-			rc = read_pages(history);
-		if (!rc)
-			rc = tell_open(history);
-	}
-	return rc;
+	return history->is_whole ? read_whole(history) : read_all(history);
 }
 
 const char *hf_history_position(const hf_history *history)
 {
-	return history ? history->position : "";
+	return history && !history->is_whole ? history->position : "";
 }
 
 const char *hf_history_stream(const hf_history *history)
@@ -578,28 +575,24 @@ static int set_start(hf_history *history, const hf_history_options *options)
 	if (options->after && !is_position(options->after))
 		return hf__error(HF_EINVAL, "after: must be what hf_history_position() returned");
 	if (options->after)
-		snprintf(history->position, POSITION_SIZE, "%s", options->after);
+		snprintf(history->position, HF__POSITION_SIZE, "%s", options->after);
 	else if (options->since_ms > 0)
-		snprintf(history->position, POSITION_SIZE, "%" PRId64 "-18446744073709551615",
+		snprintf(history->position, HF__POSITION_SIZE, "%" PRId64 "-18446744073709551615",
 		         options->since_ms - 1);
 	else if (options->since_ms < 0)
-		snprintf(history->position, POSITION_SIZE, "%" PRId64, options->since_ms);
+		snprintf(history->position, HF__POSITION_SIZE, "%" PRId64, options->since_ms);
 	else
 		strcpy(history->position, "0-0");
 	return 0;
 }
 
-static int check_server(struct hf_client *client, bool is_named)
+static int check_server(struct hf_client *client)
 {
 	if (client->settings.zookeeper)
 		return hf__error(HF_ENOTSUP, "there is no history on ZooKeeper; record what "
 		                             "on_event reports instead");
 	/* Whether it is a cluster is known once there is a connection. */
-	int rc = hf_client_ping(client, NULL);
-	if (!rc && !is_named && !hf__rows_asks_together(client))
-		return hf__error(HF_EINVAL,
-		                 "name: on a cluster each name has a history of its own");
-	return rc;
+	return hf_client_ping(client, NULL);
 }
 
 static int open_name(struct hf_client *client, const char *name, struct hf__handle *handle)
@@ -607,13 +600,20 @@ static int open_name(struct hf_client *client, const char *name, struct hf__hand
 	return name ? hf__handle_open(handle, client, HF_REENTRANT, "kind", name) : 0;
 }
 
+static const char *prefix_of(const struct hf_client *client)
+{
+	const char *prefix = client->settings.name_prefix;
+	return prefix ? prefix : "";
+}
+
 /* As the backend names it. */
 static void set_stream(hf_history *history)
 {
-	const char *prefix = history->client->settings.name_prefix;
-	if (hf__rows_asks_together(history->client))
-		snprintf(history->stream, sizeof history->stream, "%sholdfast_history",
-		         prefix ? prefix : "");
+	const char *prefix = prefix_of(history->client);
+	if (history->is_whole)
+		snprintf(history->stream, sizeof history->stream, "holdfast_history:{%s*}", prefix);
+	else if (hf__rows_asks_together(history->client))
+		snprintf(history->stream, sizeof history->stream, "%sholdfast_history", prefix);
 	else
 		hf__keys_make(history->stream, KEY_HISTORY, history->name, "", 0);
 }
@@ -622,6 +622,10 @@ static int build(hf_history *history, hf_client *client, const hf_history_option
 {
 	uint64_t seed = 0;
 	int rc = set_start(history, options);
+	history->is_whole = !options->name && !hf__rows_asks_together(client);
+	if (!rc && history->is_whole && options->after)
+		rc = hf__error(HF_EINVAL, "after: on a cluster each name has a position of its "
+		                          "own; give a name, or use since_ms");
 	if (!rc && options->name)
 		rc = hf__handle_map_name(client, options->name, history->name);
 	if (!rc)
@@ -631,6 +635,8 @@ static int build(hf_history *history, hf_client *client, const hf_history_option
 	set_stream(history);
 	(void)hf__random_bytes(&seed, sizeof seed);
 	hf__table_init(&history->names, (uint32_t)seed);
+	hf__streams_init(&history->streams, client->map_name ? "" : prefix_of(client),
+	                 history->position);
 	rc = hf__buffer_init(&history->rows, 4096, HF__ROWS_MAX);
 	if (rc && options->name)
 		hf__handle_close(&history->handle);
@@ -646,7 +652,7 @@ int hf_history_open(hf_client *client, const hf_history_options *options, hf_his
 	if (!rc)
 		rc = hf__options_copy(&ours, sizeof ours, options, "HF_HISTORY");
 	if (!rc)
-		rc = check_server(client, ours.name != NULL);
+		rc = check_server(client);
 	if (rc)
 		return rc;
 	hf_history *history = calloc(1, sizeof(*history));
@@ -672,6 +678,7 @@ void hf_history_close(hf_history *history)
 	while (!hf__list_empty(&history->open))
 		free_row(history, hf__list_item(history->open.next, hf_history_row, link));
 	hf__table_done(&history->names);
+	hf__streams_done(&history->streams);
 	hf__buffer_done(&history->rows);
 	if (history->handle.record)
 		hf__handle_close(&history->handle);
@@ -686,12 +693,17 @@ int hf_client_clear_history(hf_client *client, const char *name, int64_t *ret_en
 		return hf__error_null("client");
 	int rc = hf__client_check(client);
 	if (!rc)
-		rc = check_server(client, name != NULL);
+		rc = check_server(client);
 	/* Without a cluster there is one history, of which no single name can be removed. */
-	if (!rc && name && hf__rows_asks_together(client))
+	bool is_one = !rc && hf__rows_asks_together(client);
+	if (!rc && name && is_one)
 		rc = hf__error(HF_EINVAL,
 		               "name: only on a cluster does each name have a history of "
 		               "its own; without a name the history of all is removed");
+	else if (!rc && !name && !is_one)
+		rc = hf__error(HF_EINVAL,
+		               "name: on a cluster each name has a history of its own, which is "
+		               "removed name by name, or expires 7 days after its last entry");
 	if (!rc)
 		rc = open_name(client, name, &handle);
 	if (rc)

@@ -388,7 +388,6 @@ static int ask_step(struct asking *asking, enum hf__verb verb, const char *patte
                     char cursor[CURSOR_SIZE], size_t *ret_at)
 {
 	char words[WORDS_SIZE];
-	struct hf__rows_cursor row;
 	int length = snprintf(words, sizeof words, "%s%c%s", cursor, 0, pattern);
 	if (length < 0 || (size_t)length >= sizeof words)
 		return hf__error(HF_EINVAL, "pattern: longer than 2000 bytes");
@@ -396,10 +395,7 @@ static int ask_step(struct asking *asking, enum hf__verb verb, const char *patte
 	if (rc)
 		return rc;
 	*ret_at = 0;
-	if (!hf__rows_next(&asking->rows, ret_at, &row) || row.end - row.at >= CURSOR_SIZE)
-		return not_understood();
-	snprintf(cursor, CURSOR_SIZE, "%.*s", (int)(row.end - row.at), row.at);
-	return 0;
+	return hf__rows_copy(&asking->rows, ret_at, cursor, CURSOR_SIZE) ? 0 : not_understood();
 }
 
 /* Each step begins where the cursor of the one before says, until that is "0" again. */

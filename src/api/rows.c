@@ -32,6 +32,16 @@ bool hf__rows_next(struct hf__buffer *rows, size_t *at, struct hf__rows_cursor *
 	return true;
 }
 
+bool hf__rows_copy(struct hf__buffer *rows, size_t *at, char *ret_text, size_t size)
+{
+	struct hf__rows_cursor row;
+	if (!hf__rows_next(rows, at, &row) || (size_t)(row.end - row.at) >= size)
+		return false;
+	memcpy(ret_text, row.at, (size_t)(row.end - row.at));
+	ret_text[row.end - row.at] = 0;
+	return true;
+}
+
 char *hf__rows_field(struct hf__rows_cursor *row, size_t *ret_length)
 {
 	size_t length = 0;

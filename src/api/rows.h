@@ -28,6 +28,8 @@ int hf__rows_ask(struct hf_client *client, struct hf__buffer *rows, enum hf__ver
                  struct hf__lock *lock, const char *words, int32_t n, struct hf_cancel *cancel);
 /* Finds the next row of the answer, from this offset on; false after the last one. */
 bool hf__rows_next(struct hf__buffer *rows, size_t *at, struct hf__rows_cursor *ret_row);
+/* Copies the next row as a text; false if there is none, or if it does not fit. */
+bool hf__rows_copy(struct hf__buffer *rows, size_t *at, char *ret_text, size_t size);
 /* Cuts out the next field, such as "5:hello"; NULL if the row is malformed. */
 char *hf__rows_field(struct hf__rows_cursor *row, size_t *ret_length);
 /* The same as a text or as a number; false if the row is malformed. */

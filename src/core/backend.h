@@ -137,6 +137,14 @@ enum hf__verb {
 	 */
 	HF__HISTORY_HELD,
 	/*
+	 * On a cluster, find the histories of single names, step by step. `words` are a cursor as
+	 * for LIST, and "find", or "slots" to leave the histories out. DONE, with rows: the cursor
+	 * of the next step; the number of slots of this master, "1" if one is being moved, and a
+	 * text that differs if its slots do; then for each history the id of its last entry, or
+	 * "-", and its key. FAILED on a backend that has no slots.
+	 */
+	HF__HISTORY_STREAMS,
+	/*
 	 * Report facts about the server. `words` can be the address of one of the client's servers.
 	 * DONE, with rows "name=value".
 	 */
@@ -271,8 +279,8 @@ struct hf__answer {
 	/* RENEW: for each item, whether the hold still exists. */
 	const bool *there;
 	/*
-	 * LIST, LIST_WAITED, INSPECT, INSPECT_MANY, HISTORY, HISTORY_HELD, FACTS: the number of
-	 * rows, and how to read them.
+	 * LIST, LIST_WAITED, INSPECT, INSPECT_MANY, HISTORY, HISTORY_HELD, HISTORY_STREAMS, FACTS:
+	 * the number of rows, and how to read them.
 	 */
 	size_t rows;
 	const char *(*row)(const struct hf__answer *answer, size_t i, size_t *ret_length);
@@ -322,8 +330,8 @@ struct hf__cmd {
 		/* Requests about permits: their ids. */
 		const unsigned char (*permit)[HF__PERMIT_SIZE];
 		/*
-		 * LIST, LIST_WAITED, INSPECT_MANY, HISTORY, HISTORY_HELD, DROP_WAITER,
-		 * PERMITS_FROM: texts, each with its NUL.
+		 * LIST, LIST_WAITED, INSPECT_MANY, HISTORY, HISTORY_HELD, HISTORY_STREAMS,
+		 * DROP_WAITER, PERMITS_FROM: texts, each with its NUL.
 		 */
 		const char *words;
 		/*
@@ -363,6 +371,13 @@ struct hf__watch {
 	uint8_t channel;
 	struct hf__timer timer; /* the core's: when to end it */
 };
+
+/* Whether the command is a step of a walk over all servers, whose first word is a cursor. */
+static inline bool hf__backend_is_walk(const struct hf__cmd *cmd)
+{
+	return cmd->verb == HF__LIST || cmd->verb == HF__LIST_WAITED ||
+	       cmd->verb == HF__HISTORY_STREAMS;
+}
 
 /* One item of a renewal. */
 static inline struct hf__renew_item hf__backend_item(const struct hf__cmd *cmd, uint16_t i)
@@ -534,8 +549,8 @@ struct hf__history_entry {
 	/* SETTLE: the loss gets its entry even if the server no longer has the hold. */
 	bool says_gone;
 	/*
-	 * SETTLE: if there is no such hold, the entry says that the call waited for so long, and
-	 * gave up so long ago.
+	 * SETTLE: if there is no such hold, the entry says that the call waited in vain, for how
+	 * long, and how long ago it gave up.
 	 */
 	enum hf__gave_up gave_up;
 	uint32_t waited_ms;

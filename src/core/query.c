@@ -56,6 +56,7 @@ static bool changes(uint8_t verb)
 	case HF__INSPECT_MANY:
 	case HF__HISTORY:
 	case HF__HISTORY_HELD:
+	case HF__HISTORY_STREAMS:
 	case HF__FACTS:
 	case HF__TOKEN:
 	case HF__PERMITS_LEASE:

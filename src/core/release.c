@@ -191,7 +191,7 @@ static void note_said(struct hf__hold *hold)
 	if (!hold->gave_up || HF__MUTANT(ENTER_TWICE))
 		return;
 	hold->gave_up = false;
-	hold->held_since = 0;
+	hold->gave_up_at = 0;
 }
 
 static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,

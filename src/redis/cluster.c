@@ -449,6 +449,19 @@ static void set_cursor(struct hf__cluster *cluster, const struct hf__conn *conn,
 	answer->source = cluster;
 }
 
+/* The master says how many slots it owns. If it should be another number, the map is outdated. */
+static void compare_slots(struct hf__cluster *cluster, const struct hf__conn *conn,
+                          const struct hf__answer *answer, int64_t now)
+{
+	size_t length = 0, i = 0;
+	const char *text = answer->rows > 1 ? answer->row(answer, 1, &length) : "";
+	int slots = 0;
+	for (; i < length && text[i] >= '0' && text[i] <= '9' && slots <= HF__SLOTS; i++)
+		slots = 10 * slots + (text[i] - '0');
+	if (slots != shard_of(conn->link)->slots)
+		hf__cluster_want(cluster, now);
+}
+
 void hf__cluster_note_answer(struct hf__conn *conn, const struct hf__cmd *cmd,
                              struct hf__answer *answer, int64_t now)
 {
@@ -467,7 +480,9 @@ void hf__cluster_note_answer(struct hf__conn *conn, const struct hf__cmd *cmd,
 		hf__cluster_want(cluster, now);
 		if (cmd->verb == HF__RENEW && cmd->items > 1)
 			note_torn(cluster, cmd, now);
-	} else if ((cmd->verb == HF__LIST || cmd->verb == HF__LIST_WAITED) && answer->rows > 0) {
+	} else if (hf__backend_is_walk(cmd) && answer->rows > 0) {
+		if (cmd->verb == HF__HISTORY_STREAMS)
+			compare_slots(cluster, conn, answer, now);
 		set_cursor(cluster, conn, answer);
 	} else if (cmd->verb == HF__SETTLE && answer->outcome == HF__DONE) {
 		answer->uncounted = true; /* the server counts only those at its own node */
@@ -587,7 +602,8 @@ static struct hf__conn *find_named(const struct hf__cluster *cluster, struct hf_
 	struct shard *first = owner_of(cluster, 0);
 	switch (cmd->verb) {
 	case HF__LIST:
-	case HF__LIST_WAITED: return find_listed(cluster, cmd);
+	case HF__LIST_WAITED:
+	case HF__HISTORY_STREAMS: return find_listed(cluster, cmd);
 	case HF__IDENTIFY: return first ? &first->conn : NULL;
 	case HF__FACTS: return is_addressed(cmd) ? find_addressed(cluster, cmd->words) : NULL;
 	default: return NULL;

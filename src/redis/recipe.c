@@ -143,10 +143,11 @@
 	ROW(HF__LIST_WAITED, waited, NO_KEYS, ARGS(ARG_PUBLISH, ARG_TEXTS))                        \
 	ROW(HF__INSPECT, inspect, KEYS(KEY_NAME), ARGS(ARG_PUBLISH))                               \
 	ROW(HF__INSPECT_MANY, inspect, NO_KEYS, ARGS(ARG_PUBLISH, ARG_NAMES, ARG_TEXTS))           \
-	ROW(HF__HISTORY, history_read, NO_KEYS, ARGS(ARG_STREAM, ARG_TEXTS))                       \
-	ROW(HF__HISTORY_HELD, history_held, NO_KEYS, ARGS(ARG_TEXTS))                              \
+	ROW(HF__HISTORY, history_read, KEYS(KEY_HISTORY), ARGS(ARG_STREAM, ARG_TEXTS))             \
+	ROW(HF__HISTORY_HELD, history_held, KEYS(KEY_NAME), ARGS(ARG_TEXTS))                       \
+	ROW(HF__HISTORY_STREAMS, history_streams, NO_KEYS, ARGS(ARG_TEXTS))                        \
 	ROW(HF__FACTS, facts, NO_KEYS, ARGS(ARG_PUBLISH))                                          \
-	ROW(HF__HISTORY_CLEAR, history_clear, NO_KEYS, ARGS(ARG_STREAM))                           \
+	ROW(HF__HISTORY_CLEAR, history_clear, KEYS(KEY_HISTORY), ARGS(ARG_STREAM))                 \
 	ROW(HF__DROP_WAITER, fair_drop,                                                            \
 	    KEYS(KEY_NAME, KEY_QUEUE, KEY_QUEUE_EXPIRY, KEY_QUEUE_ALIVE),                          \
 	    ARGS(ARG_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_CHANNEL, ARG_TEXTS))                         \

@@ -85,8 +85,12 @@ static size_t permits_of(const struct hf__cmd *cmd)
 
 /* ---- keys ---- */
 
+/* A reader of the history needs a key only on a cluster, whose nodes redirect a request by it. */
 static bool has_key(enum hf__keys_name key, const struct maker *maker)
 {
+	int verb = maker->cmd->verb;
+	if (verb == HF__HISTORY || verb == HF__HISTORY_HELD || verb == HF__HISTORY_CLEAR)
+		return maker->redis->cluster && maker->cmd->lock;
 	return key != KEY_TOKEN || maker->cmd->token || maker->cmd->verb == HF__TOKEN;
 }
 
@@ -189,8 +193,7 @@ static char *put_given_permits(char *at, const struct hf__cmd *cmd)
 static const char *own_cursor(const struct hf__cmd *cmd)
 {
 	size_t digits = strspn(cmd->words, "0123456789");
-	bool is_list = cmd->verb == HF__LIST || cmd->verb == HF__LIST_WAITED;
-	bool is_numbered = is_list && cmd->words[digits] == ':';
+	bool is_numbered = hf__backend_is_walk(cmd) && cmd->words[digits] == ':';
 	return is_numbered ? cmd->words + digits + 1 : cmd->words;
 }
 
@@ -387,9 +390,9 @@ static uint16_t items_of(const struct hf__cmd *cmd)
 
 static size_t measure_texts(const struct hf__cmd *cmd)
 {
-	bool has_texts = cmd->verb == HF__LIST || cmd->verb == HF__LIST_WAITED ||
-	                 cmd->verb == HF__INSPECT_MANY || cmd->verb == HF__HISTORY ||
-	                 cmd->verb == HF__HISTORY_HELD || cmd->verb == HF__DROP_WAITER;
+	bool has_texts = hf__backend_is_walk(cmd) || cmd->verb == HF__INSPECT_MANY ||
+	                 cmd->verb == HF__HISTORY || cmd->verb == HF__HISTORY_HELD ||
+	                 cmd->verb == HF__DROP_WAITER;
 	const char *text = has_texts ? cmd->words : NULL;
 	size_t bytes = 0;
 	for (uint16_t i = 0; text && i < cmd->items; i++) {
@@ -682,6 +685,7 @@ static bool read_verb(const struct hf__conn *conn, const struct hf__cmd *cmd, co
 	case HF__INSPECT_MANY:
 	case HF__HISTORY:
 	case HF__HISTORY_HELD:
+	case HF__HISTORY_STREAMS:
 	case HF__FACTS: return read_rows(resp, bytes, answer);
 	case HF__IDENTIFY:
 		set_text(answer, bytes + root->start, root->length);

@@ -121,6 +121,33 @@ static void a_loss_is_not_entered_twice(void **state)
 	wire_finish(&wire);
 }
 
+/* The answer to the entry is lost, and nothing else is left to be removed: no request follows. */
+static void a_wait_in_vain_is_entered_by_one_request(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_EXPECT_KEPT_ASK,
+		S_SEND(HELD),
+		S_EXPECT_SUBSCRIBE,
+		S_EXPECT_KEPT_ASK,
+		S_SEND(SUBSCRIBED HELD),
+		S_EXPECT("EVALSHA", "*", "1", "orders", "*", "0", "0", "PUBLISH", CHANNEL,
+	                 HISTORY("", "r", "*")),
+		S_CLOSE,
+		S_RECONNECTED,
+		S_EXPECT_SUBSCRIBE,
+		S_SEND(SUBSCRIBED),
+		S_PING,
+		S_END,
+	};
+	struct wire wire = wire_start(steps, HF_CLIENT(.history = "yes"));
+	EXPECT_RC(&wire, HF_ETIMEDOUT, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 100)));
+	WAIT_UNTIL(script_position(wire.script) >= 8, PATIENCE_MS);
+	EXPECT_RC(&wire, 0, hf_client_ping(wire.client, NULL));
+	wire_finish(&wire);
+}
+
 /* The answer says that the entry failed, and is an answer all the same. */
 static void a_warning_is_not_a_failure(void **state)
 {
@@ -188,6 +215,7 @@ int main(void)
 		cmocka_unit_test(a_contended_history_begins_with_the_wait),
 		cmocka_unit_test(a_contended_history_leaves_other_holds_out),
 		cmocka_unit_test(a_loss_is_not_entered_twice),
+		cmocka_unit_test(a_wait_in_vain_is_entered_by_one_request),
 		cmocka_unit_test(a_warning_is_not_a_failure),
 		cmocka_unit_test(nonsense_is_not_a_history),
 	};

@@ -1,5 +1,6 @@
 -- Removes the history.
 --
+-- KEYS: [the stream, on a Cluster]
 -- ARGV: stream
 -- Returns the number of entries that it had
 --         {'conflict', why}: the key is not a stream; nothing was changed

@@ -1,5 +1,6 @@
 -- Finds out which of these holds the server still has.
 --
+-- KEYS: [the lock, on a Cluster]
 -- ARGV: for each hold: kind, name, owner
 -- Returns {the server's time in ms; then for each hold '1' if it exists, else '0'}
 -- include: now

@@ -1,5 +1,6 @@
 -- Reads a page of the history: the entries after a position, the oldest first.
 --
+-- KEYS: [the stream, on a Cluster]
 -- ARGV: stream, position as the id of an entry or as a negative number of ms before now, name or '' for all names
 -- Returns {position of the last entry that was read; '1' if others may follow, else '0'; the server's time in ms; then a
 --         text for each entry of the name}. A text is a row of fields, each of which is its length, a colon and its
