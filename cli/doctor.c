@@ -31,7 +31,7 @@ static const char rights[] =
 
 /* The same for a Redis Cluster, and for the sharded pub/sub that Redis 6.2 does not know. */
 static const char cluster_rights[] =
-	" +cluster|nodes +pubsub|shardnumsub +pubsub|shardchannels +asking";
+	" +cluster|nodes +xrevrange +pubsub|shardnumsub +pubsub|shardchannels +asking";
 static const char sharded_rights[] = " +ssubscribe +sunsubscribe +spublish";
 
 static bool use_colours(void)

@@ -7,7 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FOLLOW_MS 500 /* between two reads */
+#define FOLLOW_MS   500    /* between two reads, or, if that is longer, */
+#define FOLLOW_REST 9      /* times what the last one took */
+#define MOST_LINES  500000 /* that are sorted */
 
 enum { JSON = CLI_OWN, SINCE, FOLLOW, CLEAR, YES };
 
@@ -29,9 +31,9 @@ struct past {
 	bool json, follow, clear, yes;
 	int64_t since_ms;
 	const char *name;
-	struct line *lines; /* until all rows are known; not with --follow */
+	struct line *lines; /* until all rows of a read are known */
 	size_t n, room;
-	bool no_memory;
+	bool no_memory, too_many;
 };
 
 const struct option cli_history_options[] = {
@@ -192,20 +194,26 @@ static char *format_row(const struct past *past, const hf_history_row *row)
 	return fclose(out) == 0 ? text : NULL;
 }
 
-/* ---- all rows at once ---- */
+/* ---- all rows of a read ---- */
 
+static bool has_room(struct past *past)
+{
+	if (past->n < past->room)
+		return true;
+	size_t room = past->room ? 2 * past->room : 64;
+	struct line *longer = realloc(past->lines, room * sizeof *longer);
+	past->no_memory = past->no_memory || !longer;
+	past->lines = longer ? longer : past->lines;
+	past->room = longer ? room : past->room;
+	return longer;
+}
+
+/* A read that is stopped continues after this row. */
 static int add_line(void *arg, const hf_history_row *row)
 {
 	struct past *past = arg;
 	int64_t began = hf_history_row_began_at(row);
-	if (past->n == past->room) {
-		size_t room = past->room ? 2 * past->room : 64;
-		struct line *longer = realloc(past->lines, room * sizeof *longer);
-		past->no_memory = past->no_memory || !longer;
-		past->lines = longer ? longer : past->lines;
-		past->room = longer ? room : past->room;
-	}
-	char *text = past->n < past->room ? format_row(past, row) : NULL;
+	char *text = has_room(past) ? format_row(past, row) : NULL;
 	past->no_memory = past->no_memory || !text;
 	if (text)
 		past->lines[past->n] =
@@ -213,7 +221,8 @@ static int add_line(void *arg, const hf_history_row *row)
 		                      .order = past->n,
 		                      .text = text};
 	past->n += text != NULL;
-	return 0;
+	past->too_many = past->n == MOST_LINES;
+	return past->too_many ? HF_ENOMEM : 0;
 }
 
 static int compare_lines(const void *a, const void *b)
@@ -242,10 +251,23 @@ static void print_array(const struct past *past)
 	puts(past->n ? "\n]" : "[]");
 }
 
-static int show_lines(struct past *past, int rc)
+/* On a cluster, the rows of each name come together. */
+static void sort_lines(struct past *past)
 {
 	if (past->n > 0)
 		qsort(past->lines, past->n, sizeof *past->lines, compare_lines);
+}
+
+static void free_lines(struct past *past)
+{
+	for (size_t i = 0; i < past->n; i++)
+		free(past->lines[i].text);
+	past->n = 0;
+}
+
+static int show_lines(struct past *past, int rc)
+{
+	sort_lines(past);
 	if (past->json)
 		print_array(past);
 	else
@@ -254,9 +276,7 @@ static int show_lines(struct past *past, int rc)
 		cli_complain("the history has no holds%s; clients keep it only if their URL says "
 		             "history=yes",
 		             past->name || past->since_ms ? " like these" : "");
-	for (size_t i = 0; i < past->n; i++)
-		free(past->lines[i].text);
-	free(past->lines);
+	free_lines(past);
 	if (!rc && past->no_memory) {
 		cli_complain("out of memory: the history is incomplete; try --since");
 		rc = EXIT_SYSTEM;
@@ -264,7 +284,7 @@ static int show_lines(struct past *past, int rc)
 	return rc;
 }
 
-/* ---- one after the other ---- */
+/* ---- one read after the other ---- */
 
 /* Rows that come later are not known yet, so the columns have the width that most of them need. */
 static void print_cells(const char *cells)
@@ -273,20 +293,15 @@ static void print_cells(const char *cells)
 	table_print_row(columns, COLUMNS, widths, cells);
 }
 
-static int print_line(void *arg, const hf_history_row *row)
+static void print_lines(struct past *past)
 {
-	struct past *past = arg;
-	char *text = format_row(past, row);
-	if (!text) {
-		past->no_memory = true;
-		return 0;
-	}
-	if (past->json)
-		puts(text);
-	else
-		print_cells(text);
-	free(text);
-	return 0;
+	sort_lines(past);
+	for (size_t i = 0; i < past->n; i++)
+		if (past->json)
+			puts(past->lines[i].text);
+		else
+			print_cells(past->lines[i].text);
+	free_lines(past);
 }
 
 static void print_titles(void)
@@ -303,6 +318,21 @@ static void print_titles(void)
 	free(text);
 }
 
+static int64_t clock_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A walk over a large cluster takes long, and the servers are to be busy with it only now and then. */
+static void rest(int64_t took_ms)
+{
+	int64_t ms = FOLLOW_REST * took_ms > FOLLOW_MS ? FOLLOW_REST * took_ms : FOLLOW_MS;
+	(void)nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000},
+	                NULL);
+}
+
 /* Until it is interrupted, or nobody reads it any more. A server that is away is waited for. */
 static int follow(struct past *past, hf_history *history)
 {
@@ -310,18 +340,32 @@ static int follow(struct past *past, hf_history *history)
 	if (!past->json)
 		print_titles();
 	for (;;) {
-		int rc = hf_history_read(history, print_line, past);
+		int64_t began = clock_ms();
+		int rc = hf_history_read(history, add_line, past);
 		bool away = rc == HF_EUNREACHABLE || rc == HF_ETIMEDOUT || rc == HF_ENOTNOW ||
 		            rc == HF_EUNKNOWN;
+		print_lines(past);
 		if (fflush(stdout))
 			return EXIT_SYSTEM;
+		if (past->too_many)
+			continue; /* the rest of them */
 		if (rc && !away)
 			return cli_report_failure(rc);
 		if (away && !is_away)
 			cli_complain("%s; it is tried again", hf_error_detail());
 		is_away = away;
-		(void)nanosleep(&(struct timespec){.tv_nsec = FOLLOW_MS * 1000000L}, NULL);
+		rest(away ? 0 : clock_ms() - began);
 	}
+}
+
+static int show_once(struct past *past, hf_history *history)
+{
+	int rc = hf_history_read(history, add_line, past);
+	if (past->too_many)
+		cli_complain("only the first %d rows are shown; try --since", MOST_LINES);
+	if (rc)
+		rc = past->too_many ? EXIT_SYSTEM : cli_report_failure(rc);
+	return show_lines(past, rc);
 }
 
 static int show(struct past *past, hf_client *client)
@@ -331,15 +375,9 @@ static int show(struct past *past, hf_client *client)
 		client, HF_HISTORY(.name = past->name, .since_ms = -past->since_ms), &history);
 	if (rc)
 		return cli_report_failure(rc);
-	if (past->follow) {
-		rc = follow(past, history);
-	} else {
-		rc = hf_history_read(history, add_line, past);
-		if (rc)
-			rc = cli_report_failure(rc);
-		rc = show_lines(past, rc);
-	}
+	rc = past->follow ? follow(past, history) : show_once(past, history);
 	hf_history_close(history);
+	free(past->lines);
 	return rc;
 }
 
@@ -357,6 +395,12 @@ static bool is_sure(const char *stream)
 	return sure && strcmp(answer, stream) == 0;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), n = strlen(end);
+	return length >= n && strcmp(text + length - n, end) == 0;
+}
+
 static int clear(const struct past *past, hf_client *client)
 {
 	hf_history *history;
@@ -364,7 +408,9 @@ static int clear(const struct past *past, hf_client *client)
 	int rc = hf_history_open(client, HF_HISTORY(.name = past->name), &history);
 	if (rc)
 		return cli_report_failure(rc);
-	bool sure = past->yes || is_sure(hf_history_stream(history));
+	/* The library refuses to remove those of all names of a cluster. */
+	bool is_refused = !past->name && !ends_with(hf_history_stream(history), "holdfast_history");
+	bool sure = is_refused || past->yes || is_sure(hf_history_stream(history));
 	hf_history_close(history);
 	if (!sure) {
 		cli_complain("history: nothing was changed");

@@ -87,7 +87,8 @@ struct hf__script {
 
 /*
  * How to build a request. The keys are those without which the script cannot do its work; KEY_TOKEN
- * is left out if no token is wanted, and the keys of the history are unless this is a cluster. A renewal repeats both lists for each of its holds.
+ * is left out if no token is wanted, and so are the keys of requests about the history unless this
+ * is a cluster. A renewal repeats both lists for each of its holds.
  */
 struct hf__recipe {
 	const char *word; /* a plain command; NULL: it is a script */

@@ -253,8 +253,8 @@ static void the_acl_line_has_the_rights_of_a_cluster(void **state)
 	struct cli *cli = examine(url, 1);
 	const char *line = strstr(cli_output(cli), "ACL SETUSER few ");
 	assert_non_null(line);
-	cli_expect_in(line, " +cluster|nodes +pubsub|shardnumsub +pubsub|shardchannels +asking "
-	                    "+ssubscribe");
+	cli_expect_in(line, " +cluster|nodes +xrevrange +pubsub|shardnumsub "
+	                    "+pubsub|shardchannels +asking +ssubscribe");
 	/* Without any right the version of the server is not known. */
 	char *copy = check_copy(line, strlen(line));
 	if (!is_sharded())
@@ -267,6 +267,9 @@ static void the_acl_line_has_the_rights_of_a_cluster(void **state)
 	cli_expect_finding(cli, "ok ", "rights", "locks were taken and released");
 	cli_free(cli);
 	CLI_CALL(url, 0, "ls");
+	CLI_CALL(url, 0, "history");
+	send_to_all("ACL SETUSER few -scan");
+	CLI_CALL(url, 77, "history");
 	send_to_all("ACL SETUSER few reset");
 	free(url);
 }
@@ -287,10 +290,67 @@ static void a_slot_without_a_master_is_bad(void **state)
 	struct cli *cli = examine(cluster->url, 1);
 	cli_expect_finding(cli, "BAD ", "cluster", "1 of 16384 slots have no master");
 	cli_free(cli);
+	CLI_EXPECT_REFUSAL(cluster->url, 77, "1 of the cluster's 16384 slots", "history");
 	struct raw *raw = test_cluster_connect(cluster, 0);
 	raw_ok(raw, "CLUSTER", "ADDSLOTS", "0", NULL);
 	raw_close(raw);
 	test_cluster_wait_ok(cluster);
+}
+
+static void remove_history(const char *name)
+{
+	CLI_CALL(cluster->url, 0, "history", "--clear", "--yes", name);
+}
+
+/* The rows of all masters are sorted by time, whichever master has them. */
+static void the_history_of_all_names_is_shown(void **state)
+{
+	char *url = check_format("%s?history=yes", cluster->url);
+	char *names[2 * MASTERS];
+	(void)state;
+	for (int i = 0; i < 2 * MASTERS; i++) {
+		names[i] = test_cluster_name(cluster, i % MASTERS, i < MASTERS ? "a-" : "b-");
+		CLI_CALL(url, 0, "run", names[i], "--", "true");
+	}
+	struct cli *cli = cli_start(url, "history", "--json", NULL);
+	CLI_EXPECT(cli, 0);
+	assert_true(json_is_valid(cli_output(cli)));
+	const char *at = cli_output(cli);
+	for (int i = 0; i < 2 * MASTERS; i++) {
+		at = strstr(at, names[i]);
+		assert_non_null(at);
+	}
+	cli_free(cli);
+	cli = cli_start(url, "history", "--since", "1h", NULL);
+	CLI_EXPECT(cli, 0);
+	assert_int_equal(cli_count(cli_output(cli), "\n"), 2 * MASTERS + 1);
+	cli_free(cli);
+	CLI_EXPECT_REFUSAL(url, 64, "name by name", "history", "--clear", "--yes");
+	for (int i = 0; i < 2 * MASTERS; i++) {
+		remove_history(names[i]);
+		free(names[i]);
+	}
+	free(url);
+}
+
+static void a_history_that_begins_later_is_followed(void **state)
+{
+	char *url = check_format("%s?history=yes", cluster->url);
+	char *names[MASTERS];
+	(void)state;
+	struct cli *cli = cli_start(url, "history", "--follow", "--json", NULL);
+	for (int i = 0; i < MASTERS; i++) {
+		names[i] = test_cluster_name(cluster, i, "later-");
+		CLI_CALL(url, 0, "run", names[i], "--", "true");
+		CLI_WAIT_OUTPUT(cli, names[i]);
+	}
+	WAIT_UNTIL(cli_count(cli_output(cli), "\"released\"") == MASTERS, CLI_SOON_MS);
+	cli_free(cli);
+	for (int i = 0; i < MASTERS; i++) {
+		remove_history(names[i]);
+		free(names[i]);
+	}
+	free(url);
 }
 
 static void another_database_is_refused(void **state)
@@ -314,6 +374,8 @@ int main(void)
 		cmocka_unit_test(a_master_that_does_not_answer_is_a_finding),
 		cmocka_unit_test(messages_that_java_does_not_hear_are_noticed),
 		cmocka_unit_test(the_acl_line_has_the_rights_of_a_cluster),
+		cmocka_unit_test(the_history_of_all_names_is_shown),
+		cmocka_unit_test(a_history_that_begins_later_is_followed),
 		cmocka_unit_test(another_database_is_refused),
 		cmocka_unit_test(a_slot_without_a_master_is_bad),
 	};

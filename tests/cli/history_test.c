@@ -2,6 +2,8 @@
 #include "cli/cli.h"
 #include "cli/json.h"
 
+#include <signal.h>
+
 #define STREAM "holdfast_history"
 
 static char *history_url(void)
@@ -78,6 +80,45 @@ static void an_end_that_nobody_entered_is_inferred(void **state)
 	cli_expect_in(cli_output(cli), " inferred ");
 	cli_expect_in(cli_output(cli), "<=");
 	cli_free(cli);
+	free(url);
+}
+
+/* Channels without a listener are not in the list. */
+static bool is_waited_for(const char *channel)
+{
+	struct raw_reply *reply = raw_command(cli_raw, "PUBSUB", "CHANNELS", channel, NULL);
+	bool is = reply->length == 1;
+	raw_reply_free(reply);
+	return is;
+}
+
+static void a_wait_in_vain_is_a_row_without_a_hold(void **state)
+{
+	(void)state;
+	char *url = history_url();
+	struct cli *holder = cli_start(cli_url(), "run", "x", "--", "sleep", "60", NULL);
+	cli_wait_held("x");
+	CLI_CALL(url, 1, "run", "-n", "x", "--", "true");
+	CLI_CALL(url, 1, "run", "-w", "0.3", "x", "--", "true");
+	struct cli *cli = show(NULL, "x");
+	assert_int_equal(cli_count(cli_output(cli), "\n"), 2);
+	cli_expect_in(cli_output(cli), " timeout ");
+	cli_expect_in(cli_output(cli), " true ");
+	cli_free(cli);
+	struct cli *waiter = cli_start(url, "run", "x", "--", "true", NULL);
+	WAIT_UNTIL(is_waited_for("redisson_lock__channel:{x}"), CLI_SOON_MS);
+	assert_int_equal(kill(waiter->pid, SIGTERM), 0);
+	assert_int_equal(cli_wait(waiter, CLI_SOON_MS), 128 + SIGTERM);
+	cli_free(waiter);
+	cli = show("--json", "x");
+	cli_expect_in(cli_output(cli), "\"end\":\"timeout\"");
+	cli_expect_in(cli_output(cli), "\"end\":\"cancelled\"");
+	assert_int_equal(cli_count(cli_output(cli), "\"began_ms\":null"), 2);
+	assert_int_equal(cli_count(cli_output(cli), "\"held_ms\":null"), 2);
+	assert_int_equal(cli_count(cli_output(cli), "\"waited_ms\":null"), 0);
+	assert_true(json_is_valid(cli_output(cli)));
+	cli_free(cli);
+	cli_free(holder);
 	free(url);
 }
 
@@ -178,6 +219,7 @@ int main(void)
 		CLI_STORY(each_hold_is_a_row),
 		CLI_STORY(a_hold_that_was_taken_away_says_by_whom),
 		CLI_STORY(an_end_that_nobody_entered_is_inferred),
+		CLI_STORY(a_wait_in_vain_is_a_row_without_a_hold),
 		CLI_STORY(without_a_history_it_says_how_to_keep_one),
 		CLI_STORY(hostile_entries_are_harmless),
 		CLI_STORY(the_history_is_followed),
