@@ -713,8 +713,8 @@ typedef struct hf_acquire_options {
 /*
  * Acquires the lock, or one more level of it if this owner holds it already. Blocks for wait_ms.
  *
- * 0: held, and valid now. A nested level never shortens the lease. If the hold before was lost, this
- * is the first level of a new one, and the levels of the old one need no release any more.
+ * 0: held, and valid now. A nested level never shortens the lease. If the hold before was lost,
+ * this is the first level of a new one, and the levels of the old one need no release any more.
  * HF_EBUSY (HF_NOWAIT only), HF_ETIMEDOUT, HF_ECANCELLED: not held; nothing stays on the server.
  * HF_ELOST: a nested acquire found that the outer hold is gone, or the lease expired before this
  * thread ran again.

@@ -254,7 +254,7 @@ static long long count_waiters(int node, const char *lock)
 	return count;
 }
 
-/* Nobody gets the lock; whoever waits for it asks again. */
+/* Nobody gets the lock, and those that wait for it ask again. */
 static void wake_waiters(int node, const char *lock)
 {
 	struct raw *raw = test_cluster_connect(cluster, node);

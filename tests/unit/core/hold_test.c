@@ -164,7 +164,7 @@ static void lost_hold_that_is_cleaned_up_does_not_hide_the_next_one(void **state
 	assert_int_equal(fake_remaining(fake, 1), 988);
 }
 
-/* Only a grant starts over: whoever fails to acquire again still learns of the loss. */
+/* Only a grant starts over: an owner that fails to acquire again still learns of the loss. */
 static void failed_acquire_does_not_end_a_lost_hold(void **state)
 {
 	struct fake *fake = *state;
