@@ -59,10 +59,23 @@ static int begin_off(void **state)
 	return 0;
 }
 
+/* As auto on servers that have sharded channels; the others refuse it. */
+static int begin_on(void **state)
+{
+	(void)state;
+	begin_with(test_server_version(cluster->node[0]) >= 70000 ? "?sharded=on" : "");
+	uses_sharded_channels = test_server_version(cluster->node[0]) >= 70000;
+	return 0;
+}
+
 #define AUTO(story) cmocka_unit_test_setup(story, begin_auto)
 #define OFF(story)                                                                                 \
 	{                                                                                          \
 #story " [off]", story, begin_off, NULL, NULL                                      \
+	}
+#define ON(story)                                                                                  \
+	{                                                                                          \
+#story " [on]", story, begin_on, NULL, NULL                                        \
 	}
 
 /* ---- names ---- */
@@ -191,6 +204,8 @@ static void holds_and_waiters_of_both_sides_survive_a_failover(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		ON(java_is_woken_by_c_on_all_masters),
+		ON(c_is_woken_by_java_on_all_masters),
 		AUTO(java_is_woken_by_c_on_all_masters),
 		AUTO(c_is_woken_by_java_on_all_masters),
 		AUTO(c_waits_across_a_move_and_is_woken_by_java),
