@@ -150,6 +150,54 @@ static void a_cluster_that_is_down_is_waited_for(void **state)
 	free(held);
 }
 
+/* Calls that wait for a name of the last master until its nodes agree that the cluster is down, and until they end. */
+static void expect_down(struct side *side)
+{
+	long long before = test_now_ms();
+	int rc = hf_lock_acquire(side->lock, HF_ACQUIRE(.wait_ms = 1500));
+	ASSERT_BETWEEN(test_now_ms() - before, 1500, 1500 + SOON_MS);
+	ASSERT_RC(rc, HF_ENOTNOW);
+	ASSERT_CONTAINS(hf_error_detail(), "CLUSTERDOWN");
+}
+
+/* The replicas are gone, and then the masters one after the other, except for one. */
+static void masters_that_fail_one_after_the_other_are_waited_for(void **state)
+{
+	int last = test_cluster_master(cluster, 2);
+	char *name = test_cluster_name(cluster, last, "last-");
+	char *gone = test_cluster_name(cluster, test_cluster_master(cluster, 0), "gone-");
+	struct side *side = open_side(name, 0), *lost = open_side(gone, 0);
+	int killed[CLUSTER_MAX], kills = 0;
+	(void)state;
+	for (int i = 0; i < MASTERS; i++)
+		killed[kills++] = test_cluster_replica(cluster, test_cluster_master(cluster, i));
+	for (int i = 0; i < MASTERS - 1; i++)
+		killed[kills++] = test_cluster_master(cluster, i);
+	for (int i = 0; i < kills; i++) {
+		test_server_kill(cluster->node[killed[i]]);
+		if (i < MASTERS)
+			continue;
+		WAIT_UNTIL(is_down(last), 20000);
+		expect_down(side);
+	}
+	/* Nobody knows another master for these names. */
+	int rc = hf_lock_acquire(lost->lock, HF_ACQUIRE(.wait_ms = 1000));
+	assert_true(rc == HF_ENOTNOW || rc == HF_EUNREACHABLE);
+	struct waiter *waiter = waiter_start(side->lock, HF_ACQUIRE(.wait_ms = 60000));
+	struct waiter *other = waiter_start(lost->lock, HF_ACQUIRE(.wait_ms = 60000));
+	for (int i = 0; i < kills; i++)
+		test_server_restart(cluster->node[killed[i]]);
+	waiter_expect(waiter, 0);
+	waiter_expect(other, 0);
+	waiter_finish(waiter);
+	waiter_finish(other);
+	test_cluster_wait_ok(cluster);
+	close_side(side);
+	close_side(lost);
+	free(name);
+	free(gone);
+}
+
 /* All nodes go away and come back empty: what was held is lost, and the client works again. */
 static void a_cluster_that_was_away_is_found_again(void **state)
 {
@@ -305,6 +353,7 @@ int main(void)
 		CLUSTER_STORY(calls_do_not_wait_for_a_frozen_master),
 		CLUSTER_STORY(a_loss_names_the_master_that_failed),
 		CLUSTER_STORY(a_cluster_that_is_down_is_waited_for),
+		CLUSTER_STORY(masters_that_fail_one_after_the_other_are_waited_for),
 		CLUSTER_STORY(a_cluster_that_was_away_is_found_again),
 	};
 	return cmocka_run_group_tests(tests, start_cluster, stop_cluster);

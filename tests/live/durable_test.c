@@ -675,6 +675,40 @@ static void a_server_that_wants_more_replicas_is_asked_until_the_deadline(void *
 	ASSERT_OK(hf_client_close(client));
 }
 
+/* The server has had enough replicas, and loses them. */
+static void a_server_whose_replicas_are_killed_is_asked_until_they_are_back(void **state)
+{
+	(void)state;
+	hf_client *client = open_durable();
+	hf_lock *lock = open_lock(client, "orders");
+	hf_lock *held = open_lock(client, "held");
+	raw_ok(live_raw, "CONFIG", "SET", "min-replicas-to-write", "1", NULL);
+	ASSERT_OK(hf_lock_acquire(held, NULL));
+	for (int i = 0; i < REPLICAS; i++)
+		test_server_kill(replica[i]);
+	int rc;
+	do
+		rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 600));
+	while (rc == HF_EUNKNOWN);
+	ASSERT_RC(rc, HF_ENOTNOW);
+	ASSERT_CONTAINS(hf_error_detail(), "NOREPLICAS");
+	ASSERT_CONTAINS(hf_error_detail(), "Not enough good replicas");
+	struct waiter *waiter = waiter_start(lock, HF_ACQUIRE(.wait_ms = 60000, .replicas = 1));
+	uint64_t attempts = stats_of(client).attempts;
+	WAIT_UNTIL(stats_of(client).attempts >= attempts + 2, SOON_MS);
+	assert_int_equal(hf_lock_state(held, NULL), HF_HELD);
+	for (int i = 0; i < REPLICAS; i++) {
+		test_server_restart(replica[i]);
+		test_replica_follow(replica[i], live_server);
+	}
+	waiter_expect(waiter, 0);
+	waiter_finish(waiter);
+	ASSERT_OK(hf_lock_release(held));
+	hf_lock_close(held);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
 static void a_user_without_the_right_to_wait_is_denied(void **state)
 {
 	char url[100];
@@ -736,6 +770,7 @@ int main(void)
 		DURABLE_STORY(a_master_that_dies_meanwhile_is_asked_again),
 		DURABLE_STORY(a_master_that_becomes_a_replica_meanwhile_is_left),
 		DURABLE_STORY(a_server_that_wants_more_replicas_is_asked_until_the_deadline),
+		DURABLE_STORY(a_server_whose_replicas_are_killed_is_asked_until_they_are_back),
 		DURABLE_STORY(a_user_without_the_right_to_wait_is_denied),
 		DURABLE_STORY(a_server_without_the_command_is_not_supported),
 	};
