@@ -1257,7 +1257,7 @@ HF_API int hf_client_inspect_many(hf_client *client, const char *const *names, s
 typedef void hf_fact_fn(void *arg, const char *name, const char *value);
 HF_API int hf_client_facts(hf_client *client, hf_fact_fn *tell, void *arg);
 /*
- * The same about the server with this address, as hf_client_node() has it: on a cluster, about each
+ * The same about the server with this address, as hf_client_node() reports it: on a cluster, one
  * of its masters. Blocks for command_timeout at most. HF_EINVAL: the client has no such server.
  */
 HF_API int hf_client_facts_of(hf_client *client, const char *address, hf_fact_fn *tell, void *arg);

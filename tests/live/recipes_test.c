@@ -1,5 +1,5 @@
 /*
- * Every request that recipe.c knows, at a node of a real Cluster: the node can tell from its keys whether it owns
+ * Every request that recipe.c knows, at a node of a real Cluster: its keys show the node whether it owns
  * them, they are those of what the request is about, and while their slot is open the script needs no other key.
  */
 #include "live/open_slot.h"
@@ -355,7 +355,7 @@ static bool is_about_permits(const struct trial *trial)
 	               : trial->verb >= HF__PERMITS_RELEASE && trial->verb <= HF__PERMITS_ADD;
 }
 
-/* Requests that are answered in the same way whatever is there. */
+/* Requests that are answered in the same way whatever exists. */
 static bool is_blind(const struct trial *trial)
 {
 	return trial->verb == HF__ASK && trial->kind == HF_READ; /* readers share */

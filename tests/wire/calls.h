@@ -428,28 +428,28 @@ static inline void expect_no_doubt(const struct call *call)
 
 typedef void call_story(const struct call *call);
 
-static const char *node_refusal; /* what the story is about, if it is told with several */
+static const char *node_refusal; /* what the story is about, if it is played with several */
 
-/* Most of a story's time is waiting, so this many processes tell them. */
-#define TELLERS 24
+/* Most of a story's time is waiting, so this many processes play them. */
+#define PLAYERS 24
 
-struct telling {
+struct playing {
 	call_story *story;
 	const char *const *refusals;
 	size_t count;    /* of the refusals */
 	bool only_keyed; /* calls */
 };
 
-/* Tells the stories whose number has this remainder, each on a cluster of its own. */
-_Noreturn static inline void tell_stories(const struct telling *telling, size_t first)
+/* Plays the stories whose number has this remainder, each on a cluster of its own. */
+_Noreturn static inline void play_stories(const struct playing *playing, size_t first)
 {
-	for (size_t i = first; i < telling->count * CALLS; i += TELLERS) {
+	for (size_t i = first; i < playing->count * CALLS; i += PLAYERS) {
 		const struct call *call = &calls[i % CALLS];
-		if (telling->only_keyed && !has_slot(call))
+		if (playing->only_keyed && !has_slot(call))
 			continue;
-		node_refusal = telling->refusals[i / CALLS];
+		node_refusal = playing->refusals[i / CALLS];
 		(void)set_scene(NULL);
-		telling->story(call);
+		playing->story(call);
 		(void)clear_scene(NULL);
 	}
 	exit(0);
@@ -459,42 +459,42 @@ _Noreturn static inline void tell_stories(const struct telling *telling, size_t 
  * A story that fails ends its process, after it has printed why. This process must not have any threads, and so no
  * scene.
  */
-static inline void tell_all(const struct telling *telling)
+static inline void play_all(const struct playing *playing)
 {
 	int failed = 0;
 	assert_int_equal(setenv("CMOCKA_TEST_ABORT", "1", 1), 0);
 	(void)fflush(NULL);
-	for (size_t i = 0; i < TELLERS; i++) {
+	for (size_t i = 0; i < PLAYERS; i++) {
 		pid_t pid = fork();
 		assert_true(pid >= 0);
 		if (!pid)
-			tell_stories(telling, i);
+			play_stories(playing, i);
 	}
-	for (int i = 0, status; i < TELLERS; i++) {
+	for (int i = 0, status; i < PLAYERS; i++) {
 		assert_true(wait(&status) > 0);
 		failed += status != 0;
 	}
 	assert_int_equal(unsetenv("CMOCKA_TEST_ABORT"), 0);
 	if (failed)
-		fail_msg("%d of %d processes failed", failed, TELLERS);
+		fail_msg("%d of %d processes failed", failed, PLAYERS);
 }
 
-/* Tells the story about every call with each of these refusals. */
+/* Plays the story about every call with each of these refusals. */
 static inline void for_each_call_and(const char *const *refusals, size_t count, call_story *story)
 {
-	tell_all(&(struct telling){story, refusals, count, false});
+	play_all(&(struct playing){story, refusals, count, false});
 }
 
 static const char *const no_refusal[] = {NULL};
 
 static inline void for_each_call(call_story *story)
 {
-	tell_all(&(struct telling){story, no_refusal, 1, false});
+	play_all(&(struct playing){story, no_refusal, 1, false});
 }
 
 static inline void for_each_keyed_call(call_story *story)
 {
-	tell_all(&(struct telling){story, no_refusal, 1, true});
+	play_all(&(struct playing){story, no_refusal, 1, true});
 }
 
 /* A test that calls one of these; it has no scene of its own. */

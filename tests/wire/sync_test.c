@@ -139,7 +139,7 @@ static void a_refused_wait_acknowledges_nothing(void **state)
 	say_each_once(WAIT, SAID(said_to_wait));
 }
 
-/* It was not executed, so the WAIT behind it was about nothing; no ask is needed. */
+/* It was not executed, so the WAIT after it was about nothing; no ask is needed. */
 static void a_renewal_without_a_script_is_sent_again_with_a_wait(void **state)
 {
 	(void)state;
