@@ -4,6 +4,8 @@
 #ifndef TESTS_WIRE_CALLS_H
 #define TESTS_WIRE_CALLS_H
 
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -467,8 +469,10 @@ static inline void play_all(const struct playing *playing)
 	for (size_t i = 0; i < PLAYERS; i++) {
 		pid_t pid = fork();
 		assert_true(pid >= 0);
-		if (!pid)
+		if (!pid) {
+			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 			play_stories(playing, i);
+		}
 	}
 	for (int i = 0, status; i < PLAYERS; i++) {
 		assert_true(wait(&status) > 0);
