@@ -88,13 +88,13 @@ function drawLink() {
     since = performance.now() - downSince;
   } else if (link === 'up' && status && !status.reachable) {
     const lost = status.lost === 'server' ? 'The lock server is' : `${status.lost} are`;
-    text = `${lost} unreachable${status.error ? ` (${status.error})` : ''}. What is below is as last seen; the page continues by itself.`;
+    text = `${lost} unreachable${status.error ? ` (${status.error})` : ''}. What is below is as last seen; the page continues on its own.`;
     since = status.unreachable_ms;
   } else if (status?.warning) text = status.warning;
   $('banner').hidden = !text;
   setText($('banner-text'), visible(text));
   // Apart from the text, which is read aloud when it changes.
-  setText($('banner-time'), since ? `It has lasted for ${age(since)}.` : '');
+  setText($('banner-time'), since ? `This has lasted for ${age(since)}.` : '');
 }
 
 function drawCount() {

@@ -85,7 +85,7 @@ function fillWaiters() {
   const rows = waiters.map((one, i) => cells(WAITERS, i + 1, one.host, one.pid, one.command,
     one.waiting_ms === null ? null : age(one.waiting_ms), one.owner));
   const others = (lock?.waiting_clients ?? 0) - waiters.length;
-  if (lock?.more_waiters) rows.push(empty(`and ${lock.more_waiters} more`, 6));
+  if (lock?.more_waiters) rows.push(empty(rows.length ? `and ${lock.more_waiters} more` : plural(lock.more_waiters, 'waiter', 'waiters'), 6));
   else if (others > 0) rows.push(empty(`${rows.length ? 'and ' : ''}${plural(others, 'client', 'clients')} that left no note`, 6));
   parts.waiters.replaceChildren(...(rows.length ? rows : [empty('Nobody waits for this lock.', 6)]));
 }

@@ -40,7 +40,7 @@ struct reader {
 	int64_t since_ms;
 	int64_t asked_at, read_at; /* 0: not yet */
 	int64_t renew_at;          /* when all is to be read anew; 0: not known yet */
-	bool is_running;           /* a job has it in hand, or will have */
+	bool is_running;           /* a job reads, or will */
 	struct request waiting[WAITING_MOST];
 	/* Written by the job, and read when it is done. */
 	int64_t ended_at, spent_ms;
