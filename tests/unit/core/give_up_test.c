@@ -137,6 +137,23 @@ static void an_entry_that_was_not_answered_is_not_repeated(void **state)
 	check_nothing_sent(fake);
 }
 
+/* The last ask is answered after its call has ended, so nothing is left to be removed. */
+static void a_wait_whose_last_answer_is_late_is_entered(void **state)
+{
+	struct fake *fake = *state;
+	struct hf__op *op = fake_acquire_within(fake, 1, WAIT_MS);
+	find_busy(fake);
+	fake_advance(fake, WAIT_MS / 2);
+	fake_wake(fake, fake->lock[0]);
+	(void)check_sent(fake, HF__ASK, 1);
+	fake_advance(fake, WAIT_MS);
+	check_result(op, HF_EUNKNOWN);
+	fake_answer_busy(fake, 500000);
+	assert_int_equal(sent_entry(fake).gave_up, HF__GAVE_UP_TIMED_OUT);
+	fake_answer(fake, HF__GONE);
+	assert_int_equal(fake->core.holds, 0);
+}
+
 /* What an unanswered ask may have left is removed, but the entry is sent only once. */
 static void a_repeated_removal_has_no_entry(void **state)
 {
@@ -242,6 +259,7 @@ int main(void)
 		fake_test(without_a_history_nothing_is_sent),
 		kept_test(semaphores_have_no_entries),
 		kept_test(an_entry_that_was_not_answered_is_not_repeated),
+		kept_test(a_wait_whose_last_answer_is_late_is_entered),
 		kept_test(a_repeated_removal_has_no_entry),
 		kept_test(a_server_that_is_not_ready_is_asked_again_for_a_while),
 		kept_test(the_owner_can_acquire_again_at_once),
