@@ -119,9 +119,16 @@ struct hf__hold *hf__hold_find(struct hf__lock *lock, uint64_t owner)
 
 static struct hf__hold *make_hold(struct hf__lock *lock)
 {
-	struct hf__hold *hold = calloc(1, sizeof(*hold));
+	/* glibc's calloc() does not take back what was freed just before, which malloc() does. */
+	struct hf__hold *hold = malloc(sizeof(*hold));
 	if (!hold)
 		return NULL;
+	*hold = (struct hf__hold){
+		.state = HF__HOLD_ASKING,
+		.renew_at = HF__NEVER,
+		.end_at = HF__NEVER,
+		.cmd.lock = lock,
+	};
 	/* A grant must not fail for lack of memory, so the cell that it needs is allocated now. */
 	bool first = hf__list_empty(&lock->holds);
 	if (!first && !(hold->cell = calloc(1, sizeof(*hold->cell)))) {
@@ -133,10 +140,6 @@ static struct hf__hold *make_hold(struct hf__lock *lock)
 	hf__list_init(&hold->news);
 	hf__list_init(&hold->cmd.link);
 	hf__wheel_timer_init(&hold->timer, HF__TIMER_HOLD);
-	hold->cmd.lock = lock;
-	hold->state = HF__HOLD_ASKING;
-	hold->renew_at = HF__NEVER;
-	hold->end_at = HF__NEVER;
 	return hold;
 }
 
