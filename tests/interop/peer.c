@@ -43,26 +43,31 @@ struct peer {
 /* ---- the process ---- */
 
 /* Runs in the child: only async-signal-safe calls. */
-static _Noreturn void become(const char *const *argv, int input_fd, int output_fd, pid_t parent)
+static _Noreturn void become(const char *const *argv, int input_fd, int output_fd, int error_fd,
+                             pid_t parent)
 {
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() == parent && dup2(input_fd, 0) >= 0 && dup2(output_fd, 1) >= 0)
+	if (getppid() == parent && dup2(input_fd, 0) >= 0 && dup2(output_fd, 1) >= 0 &&
+	    (error_fd < 0 || dup2(error_fd, 2) >= 0))
 		(void)execvp(argv[0], (char *const *)(uintptr_t)argv);
 	_exit(127);
 }
 
-static void start_process(struct peer *peer, const char *const *argv)
+static void start_process(struct peer *peer, const char *const *argv, bool is_quiet)
 {
 	int input[2];
 	int output[2];
 	if (pipe2(input, O_CLOEXEC) || pipe2(output, O_CLOEXEC))
 		check_fail("pipe2: %s", strerror(errno));
+	int null_fd = is_quiet ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
 	pid_t parent = getpid();
 	peer->pid = fork();
 	if (peer->pid < 0)
 		check_fail("fork: %s", strerror(errno));
 	if (!peer->pid)
-		become(argv, input[0], output[1], parent);
+		become(argv, input[0], output[1], null_fd, parent);
+	if (null_fd >= 0)
+		(void)close(null_fd);
 	(void)close(input[0]);
 	(void)close(output[1]);
 	peer->input_fd = input[1];
@@ -85,7 +90,8 @@ static void list_urls(char *ret_urls, size_t size, const char *url,
  * The arguments are a class and what it is given. The quick compiler and the small collector start
  * soonest, which is what counts here.
  */
-static void start_java(struct peer *peer, const char *variable, const char *const words[5])
+static void start_java(struct peer *peer, const char *variable, const char *const words[5],
+                       bool is_quiet)
 {
 	const char *classpath = getenv(variable);
 	if (!classpath)
@@ -103,7 +109,7 @@ static void start_java(struct peer *peer, const char *variable, const char *cons
 	                      words[3],
 	                      words[4],
 	                      NULL};
-	start_process(peer, argv);
+	start_process(peer, argv, is_quiet);
 }
 
 static void start_redisson(struct peer *peer, const char *url, const struct peer_options *options)
@@ -117,7 +123,8 @@ static void start_redisson(struct peer *peer, const char *url, const struct peer
 	snprintf(fair_wait, sizeof(fair_wait), "%lld",
 	         options && options->fair_wait_ms ? options->fair_wait_ms : 300000);
 	start_java(peer, "HF_INTEROP_CLASSPATH",
-	           (const char *const[5]){"holdfast.redisson.Peer", urls, watchdog, fair_wait});
+	           (const char *const[5]){"holdfast.redisson.Peer", urls, watchdog, fair_wait},
+	           options && options->is_quiet);
 }
 
 static void start_curator(struct peer *peer, const char *servers,
@@ -133,7 +140,8 @@ static void start_curator(struct peer *peer, const char *servers,
 	const char *credentials = options && options->credentials ? options->credentials : "";
 	start_java(peer, "HF_INTEROP_CURATOR_CLASSPATH",
 	           (const char *const[5]){"holdfast.curator.Peer", servers, session, folder,
-	                                  credentials});
+	                                  credentials},
+	           options && options->is_quiet);
 }
 
 /* ---- answers ---- */

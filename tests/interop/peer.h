@@ -11,6 +11,7 @@ struct peer_options {
 	long long watchdog_ms;        /* 0: Redisson's own default, as the next */
 	long long fair_wait_ms;       /* when fair waiters count as dead */
 	const char *const *more_urls; /* further servers up to NULL, for red locks */
+	bool is_quiet;                /* Java's reports about faults are not shown, as the next */
 };
 
 /* All are optional. */
@@ -18,6 +19,7 @@ struct curator_options {
 	long long session_ms;    /* 0: 8 seconds */
 	const char *folder;      /* Curator's namespace, which precedes all paths */
 	const char *credentials; /* "user:password" of digest; its nodes are for that user only */
+	bool is_quiet;
 };
 
 /* How a call in Java ended. */

@@ -1,12 +1,10 @@
 /* One process of torture that drives threads in Java, and records what these believe. */
 #include "torture/java.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "interop/peer.h"
 #include "support/check.h"
@@ -24,7 +22,7 @@ enum state { IDLE, LOCKING, HOLDING, UNLOCKING };
 
 /* A thread in Java. */
 struct rider {
-	char name[8];
+	char name[16];
 	enum state state;
 	const struct thing *thing;
 	uint32_t hold;
@@ -146,30 +144,18 @@ static void find_things(struct stable *stable)
 }
 
 /* Java reports every fault at length, which nobody wants to read here. */
-static int silence_errors(void)
-{
-	int kept = dup(STDERR_FILENO);
-	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	if (kept < 0 || null < 0 || dup2(null, STDERR_FILENO) < 0)
-		check_fail("cannot redirect the errors of Java");
-	(void)close(null);
-	return kept;
-}
-
 static void start_peer(struct stable *stable)
 {
 	const char *urls = stable->options->urls;
-	int kept = silence_errors();
 	stable->is_zk = strncmp(urls, "zk://", 5) == 0;
 	if (stable->is_zk)
-		stable->peer = peer_start_curator(
-			urls, &(struct curator_options){.session_ms = SESSION_MS});
-	else
 		stable->peer =
-			peer_start(urls, &(struct peer_options){.watchdog_ms = WATCHDOG_MS,
-		                                                .fair_wait_ms = WATCHDOG_MS});
-	(void)dup2(kept, STDERR_FILENO);
-	(void)close(kept);
+			peer_start_curator(urls, &(struct curator_options){.session_ms = SESSION_MS,
+		                                                           .is_quiet = true});
+	else
+		stable->peer = peer_start(urls, &(struct peer_options){.watchdog_ms = WATCHDOG_MS,
+		                                                       .fair_wait_ms = WATCHDOG_MS,
+		                                                       .is_quiet = true});
 	find_things(stable);
 }
 
@@ -180,6 +166,7 @@ int run_java(const struct worker_options *options)
 	stable->record = record_open(options->record);
 	stable->random = options->seed;
 	start_peer(stable);
+	atomic_store(&stable->record.head->is_java_ready, 1);
 	for (int i = 0; i < RIDERS; i++)
 		(void)snprintf(stable->rider[i].name, sizeof stable->rider[i].name, "t%d", i);
 	while (!atomic_load(&stable->record.head->is_over))

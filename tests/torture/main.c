@@ -39,6 +39,7 @@
 #define QUIET_MS     2500
 #define PATIENCE_MS  1500
 #define SESSION_MORE 1500
+#define JAVA_MS      60000
 
 struct plan {
 	double minutes;
@@ -232,6 +233,15 @@ static void start_crew(struct round *round)
 		crew_add(crew, true);
 }
 
+/* Redisson gives up if it does not reach its servers when it starts. */
+static void await_java(const struct round *round)
+{
+	long long ends_at = test_now_ms() + JAVA_MS;
+	while (round->plan->has_java && !atomic_load(&round->record.head->is_java_ready) &&
+	       test_now_ms() < ends_at)
+		test_pause();
+}
+
 /*
  * Every fourth round ends with a time without faults, in which every waiter must be served soon, and in every fourth
  * one there is time between the faults to renew all holds.
@@ -341,6 +351,7 @@ static void play_round(const struct plan *plan, struct site *site, uint64_t seed
 	if (pthread_create(&round->watcher, NULL, watch_machine, round))
 		check_fail("cannot start a thread");
 	start_crew(round);
+	await_java(round);
 	play_faults(round);
 	end_round(round);
 	judge_round(round, sum);

@@ -84,11 +84,12 @@ struct fault_name {
 struct record_head {
 	_Atomic uint64_t used;
 	_Atomic uint32_t holds;
-	_Atomic int is_over;   /* the processes are to finish */
-	_Atomic int is_short;  /* allocations fail now and then */
-	_Atomic int is_faulty; /* a fault lasts; more holds are long then */
-	_Atomic int forks;     /* processes fork while they hold locks */
-	int64_t watchdog_ns;   /* the lease of a hold that is renewed */
+	_Atomic int is_over;       /* the processes are to finish */
+	_Atomic int is_short;      /* allocations fail now and then */
+	_Atomic int is_faulty;     /* a fault lasts; more holds are long then */
+	_Atomic int is_java_ready; /* its process has connected */
+	_Atomic int forks;         /* processes fork while they hold locks */
+	int64_t watchdog_ns;       /* the lease of a hold that is renewed */
 	int64_t lease_ns; /* the longest time that something stays on a server without its owner */
 	int64_t quiet_ns; /* a waiter of a free lock is served within this time */
 	int64_t patience_ns; /* how late a call may return, because the machine is busy */
