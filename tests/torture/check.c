@@ -26,6 +26,10 @@ const char *const rule_names[RULES] = {
 	"waiters are served",
 	"calls return by their deadlines",
 	"calls return",
+	"released holds are gone",
+	"a hold ends when another is granted",
+	"a hold ends when it is forced away",
+	"most servers are enough",
 	"answers are possible",
 	"nothing is left",
 };
@@ -102,14 +106,43 @@ static int64_t data_matters_from(const struct sweep *sweep, const struct hold *h
 	return hold->flags & SETTLED ? 0 : hold->granted_at - sweep->record->head->lease_ns;
 }
 
+/*
+ * A hold that a server has forgotten is not renewed any more, so it is lost within one lease after somebody else was
+ * granted the lock. That is certain only if that call began after the grant, and if there is no second master which
+ * may have made one of the two grants.
+ */
+static void check_outlived(struct sweep *sweep, const struct scene *scene, const struct hold *old,
+                           const struct hold *late)
+{
+	const struct record_head *head = sweep->record->head;
+	int64_t end = sweep_belief_end(sweep, old);
+	if (!head->one_master || head->resource[scene->resource].capacity != 1 ||
+	    (old->flags & FOREIGN) || late->asked_at <= old->granted_at ||
+	    end <= late->granted_at + head->watchdog_ns)
+		return;
+	sweep_violate(sweep, RULE_OUTLIVED,
+	              "%s: process %d believed to hold it until %.6f s, but process %d was "
+	              "granted it at %.6f s",
+	              sweep_resource(sweep, scene->resource), old->process,
+	              sweep_seconds(sweep, end), late->process,
+	              sweep_seconds(sweep, late->granted_at));
+}
+
 static void judge_overlap(struct sweep *sweep, const struct scene *scene, uint32_t number)
 {
 	bool is_foreign;
 	const struct hold *late = &sweep->hold[number];
 	const struct hold *oldest = find_oldest(sweep, scene, &is_foreign);
 	int64_t from = data_matters_from(sweep, oldest);
-	if (sweep_has_fault(sweep, from, late->granted_at, LOSES_DATA))
+	uint64_t covers = UINT64_C(1) << scene->resource;
+	bool is_by_loss = sweep_has_fault(sweep, from, late->granted_at, LOSES_DATA);
+	bool is_by_force = sweep_is_forced(sweep, covers, from, late->granted_at);
+	if (is_by_loss || is_by_force)
+		check_outlived(sweep, scene, oldest, late);
+	if (is_by_loss)
 		sweep->verdict->overlaps_by_loss++;
+	else if (is_by_force)
+		sweep->verdict->overlaps_by_force++;
 	else if (is_foreign && sweep_has_fault(sweep, from, late->granted_at, 0))
 		sweep->verdict->overlaps_with_java++;
 	else
@@ -163,7 +196,8 @@ static bool has_order(const struct sweep *sweep, const struct hold *hold, int re
 static bool is_ordered(const struct sweep *sweep, const struct hold *last, const struct hold *hold)
 {
 	int64_t from = last->granted_at - sweep->record->head->lease_ns;
-	if (!sweep_has_fault(sweep, from, hold->granted_at, LOSES_DATA))
+	if (!sweep_has_fault(sweep, from, hold->granted_at, LOSES_DATA) &&
+	    !sweep_is_forced(sweep, hold->covers, from, hold->granted_at))
 		return true;
 	return hold->asked_at > last->granted_at &&
 	       !sweep_has_fault(sweep, 0, hold->granted_at, TURNS_BACK);
@@ -286,6 +320,13 @@ static int compare_spans(const void *one, const void *two)
 	return a->begin < b->begin ? -1 : a->begin > b->begin;
 }
 
+/* How long a waiter of a free lock may wait. */
+static int64_t most_ns(const struct sweep *sweep, int resource)
+{
+	const struct record_head *head = sweep->record->head;
+	return head->sparse >> resource & 1 ? head->prompt_ns : head->quiet_ns;
+}
+
 /* Fills in when the resource is free for longer than a waiter may wait. Returns how often it is. */
 static size_t find_gaps(const struct sweep *sweep, int resource, struct span *spans)
 {
@@ -304,7 +345,7 @@ static size_t find_gaps(const struct sweep *sweep, int resource, struct span *sp
 	int64_t free_at = count ? spans[0].begin : 0;
 	for (size_t i = 0; i < count; i++) {
 		struct span span = spans[i];
-		if (span.begin - free_at > sweep->record->head->quiet_ns)
+		if (span.begin - free_at > most_ns(sweep, resource))
 			spans[gaps++] = (struct span){free_at, span.begin};
 		if (span.end > free_at)
 			free_at = span.end;
@@ -313,10 +354,12 @@ static size_t find_gaps(const struct sweep *sweep, int resource, struct span *sp
 	return gaps;
 }
 
-/* After a fault, connections and leases have this long to recover. */
-static int64_t recovery_ns(const struct sweep *sweep)
+/* After a fault, connections and leases have this long to recover; nobody leaves a lease of a sparse resource. */
+static int64_t recovery_ns(const struct sweep *sweep, int resource)
 {
-	return 2 * sweep->record->head->lease_ns + INT64_C(4000000000);
+	const struct record_head *head = sweep->record->head;
+	return (head->sparse >> resource & 1 ? head->lease_ns : 2 * head->lease_ns) +
+	       INT64_C(4000000000);
 }
 
 /* The part of the wait in which the lock was free and no fault had any effect. */
@@ -325,13 +368,15 @@ static void check_wait(struct sweep *sweep, const struct hold *hold, struct span
 	int64_t returned_at = hold->granted_at ? hold->granted_at : hold->refused_at;
 	int64_t begin = gap.begin > hold->asked_at ? gap.begin : hold->asked_at;
 	int64_t end = gap.end < returned_at ? gap.end : returned_at;
+	int resource = __builtin_ctzll(hold->covers);
 	for (size_t i = 0; i < sweep->faults; i++) {
 		const struct fault *fault = &sweep->fault[i];
-		int64_t over_at = fault->end == FOREVER ? FOREVER : fault->end + recovery_ns(sweep);
+		int64_t over_at =
+			fault->end == FOREVER ? FOREVER : fault->end + recovery_ns(sweep, resource);
 		if (fault->begin <= end && over_at > begin)
 			begin = over_at;
 	}
-	if (end - begin > sweep->record->head->quiet_ns)
+	if (end - begin > most_ns(sweep, resource))
 		sweep_violate(
 			sweep, RULE_SERVED,
 			"%s: free from %.6f to %.6f s, while process %d waited from %.6f to %.6f s",
@@ -357,6 +402,31 @@ static void check_waits(struct sweep *sweep, int resource, struct span *spans)
 	}
 }
 
+/* ---- what queries show ---- */
+
+/* Another master may lack the release, and a request that was repeated may arrive once more. */
+static void check_seen(struct sweep *sweep, const struct event *event)
+{
+	const struct hold *hold = sweep_find(sweep, event->identity);
+	if (!hold || !hold->released_at || hold->release_code ||
+	    hold->released_at >= event->until ||
+	    sweep_has_fault(sweep, hold->granted_at - sweep->record->head->lease_ns, event->at,
+	                    LOSES_DATA | KEEPS_REQUESTS))
+		return;
+	sweep_violate(sweep, RULE_GHOST,
+	              "%s: the hold of %.6f s was released at %.6f s, and is on the server at "
+	              "%.6f s",
+	              sweep_name(sweep, hold), sweep_seconds(sweep, hold->granted_at),
+	              sweep_seconds(sweep, hold->released_at), sweep_seconds(sweep, event->at));
+}
+
+static void check_all_seen(struct sweep *sweep)
+{
+	for (uint64_t i = 0; i < sweep->events; i++)
+		if (atomic_load(&sweep->record->events[i].moment) == SEEN)
+			check_seen(sweep, &sweep->record->events[i]);
+}
+
 /* ---- all of it ---- */
 
 static void check_resources(struct sweep *sweep)
@@ -380,6 +450,7 @@ bool check_record(const struct record *record, struct verdict *verdict)
 	sweep_begin(&sweep, record, verdict);
 	check_resources(&sweep);
 	check_counts(&sweep);
+	check_all_seen(&sweep);
 	for (uint32_t i = 1; i <= sweep.holds; i++) {
 		const struct hold *hold = &sweep.hold[i];
 		check_hold(&sweep, hold);

@@ -18,6 +18,10 @@ enum rule {
 	RULE_SERVED, /* a waiter was not served although nobody held the lock */
 	RULE_DEADLINE,   /* a call returned after its deadline */
 	RULE_RETURN,     /* a call never returned */
+	RULE_GHOST,      /* a hold was on the server after its release had succeeded */
+	RULE_OUTLIVED,   /* a hold lasted on after somebody else was granted the lock */
+	RULE_FORCED,     /* a hold lasted on after this process had forced its release */
+	RULE_MINORITY,   /* a hold of most servers was lost although few of them failed */
 	RULE_IMPOSSIBLE, /* an answer that nothing explains */
 	RULE_LEFTOVER,   /* something was left on the servers */
 	RULES
@@ -37,6 +41,7 @@ struct verdict {
 		overlaps_by_loss; /* second holders after the servers had lost data: not promised otherwise */
 	uint64_t
 		overlaps_with_java; /* second holders while Java did not notice its loss: likewise */
+	uint64_t overlaps_by_force; /* second holders after a forced release: likewise */
 	uint64_t faults[RECORD_FAULTS];
 };
 

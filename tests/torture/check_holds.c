@@ -54,6 +54,9 @@ static bool could_be_renewed(const struct sweep *sweep, const struct hold *hold)
 	int64_t watchdog = sweep->record->head->watchdog_ns;
 	int64_t due_at = hold->lost_at - watchdog * 2 / 3;
 	int64_t from = hold->lost_at - sweep->record->head->lease_ns;
+	if (sweep_is_forced(sweep, hold->covers, hold->granted_at - sweep->record->head->lease_ns,
+	                    hold->lost_at))
+		return false;
 	return time_in_faults(sweep, from, hold->lost_at) < SHORT ||
 	       (longest_calm(sweep, due_at, hold->lost_at) >= watchdog / 2 &&
 	        !sweep_has_fault(sweep, from, hold->lost_at, LOSES_DATA));
@@ -62,9 +65,10 @@ static bool could_be_renewed(const struct sweep *sweep, const struct hold *hold)
 /* Only a server that has lost its data says that a hold is gone whose lease is not over. */
 static bool is_lost_early(const struct sweep *sweep, const struct hold *hold)
 {
+	int64_t from = hold->granted_at - sweep->record->head->lease_ns;
 	return hold->until > hold->lost_at + EARLY &&
-	       !sweep_has_fault(sweep, hold->granted_at - sweep->record->head->lease_ns,
-	                        hold->lost_at, LOSES_DATA);
+	       !sweep_has_fault(sweep, from, hold->lost_at, LOSES_DATA) &&
+	       !sweep_is_forced(sweep, hold->covers, from, hold->lost_at);
 }
 
 static void check_need(struct sweep *sweep, const struct hold *hold)
@@ -79,6 +83,71 @@ static void check_need(struct sweep *sweep, const struct hold *hold)
 			sweep_name(sweep, hold), sweep_seconds(sweep, hold->granted_at),
 			sweep_seconds(sweep, hold->lost_at), sweep_seconds(sweep, hold->until));
 }
+
+/* ---- most servers ---- */
+
+/* Which servers a fault had an effect on at that time, one bit each; all bits if it was none in particular. */
+static uint64_t servers_at_fault(const struct sweep *sweep, int64_t at)
+{
+	uint64_t servers = 0;
+	for (size_t i = 0; i < sweep->faults; i++) {
+		const struct fault *fault = &sweep->fault[i];
+		int64_t lasts = fault->server ? sweep->record->head->watchdog_ns
+		                              : sweep->record->head->lease_ns;
+		if (fault->begin <= at && (fault->end == FOREVER || fault->end + lasts >= at))
+			servers |= fault->server ? UINT64_C(1) << fault->server : UINT64_MAX;
+	}
+	return servers;
+}
+
+static bool did_most_fail(const struct sweep *sweep, int64_t begin, int64_t end)
+{
+	const uint64_t few = 2;
+	if ((uint64_t)__builtin_popcountll(servers_at_fault(sweep, begin)) > few)
+		return true;
+	for (size_t i = 0; i < sweep->faults; i++) {
+		int64_t at = sweep->fault[i].begin;
+		if (at >= begin && at <= end &&
+		    (uint64_t)__builtin_popcountll(servers_at_fault(sweep, at)) > few)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Members that come back are acquired again within the lease of the others, as are those that somebody else had at the
+ * time of the grant.
+ */
+static void check_majority(struct sweep *sweep, const struct hold *hold)
+{
+	int64_t at = hold->ended_at                   ? hold->ended_at
+	             : hold->release_code == HF_ELOST ? hold->released_at
+	                                              : 0;
+	const struct record_head *head = sweep->record->head;
+	int64_t complete_at = hold->granted_at + head->watchdog_ns / 2;
+	if (!(hold->flags & MAJORITY) || !at || complete_at > at - head->lease_ns ||
+	    did_most_fail(sweep, at - head->lease_ns, at))
+		return;
+	sweep_violate(sweep, RULE_MINORITY,
+	              "%s: the hold of %.6f s was lost by %.6f s, but most servers were well",
+	              sweep_name(sweep, hold), sweep_seconds(sweep, hold->granted_at),
+	              sweep_seconds(sweep, at));
+}
+
+/* ---- forced releases ---- */
+
+static void check_forced(struct sweep *sweep, const struct hold *hold)
+{
+	if (hold->forced_at && hold->confirmed_at > hold->forced_at)
+		sweep_violate(
+			sweep, RULE_FORCED,
+			"%s: the hold of %.6f s was forced away at %.6f s, but held at %.6f s",
+			sweep_name(sweep, hold), sweep_seconds(sweep, hold->granted_at),
+			sweep_seconds(sweep, hold->forced_at),
+			sweep_seconds(sweep, hold->confirmed_at));
+}
+
+/* ---- replicas ---- */
 
 static void check_replicas(struct sweep *sweep, const struct hold *hold)
 {
@@ -178,6 +247,8 @@ void check_hold(struct sweep *sweep, const struct hold *hold)
 {
 	check_losses(sweep, hold);
 	check_need(sweep, hold);
+	check_majority(sweep, hold);
+	check_forced(sweep, hold);
 	check_replicas(sweep, hold);
 	check_calls(sweep, hold);
 	check_answers(sweep, hold);

@@ -12,9 +12,9 @@
 #include "torture/record.h"
 
 static const char *const moments[] = {
-	"nothing",   "asked",     "granted",  "refused", "confirmed", "ended",
-	"unwatched", "releasing", "released", "lost",    "counting",  "counted",
-	"KILLED",    "finished",  "FAULT",    "HEALED",  "remaining", "left",
+	"nothing",   "asked",    "granted",   "refused",  "confirmed", "ended",  "unwatched",
+	"releasing", "released", "lost",      "counting", "counted",   "KILLED", "finished",
+	"FAULT",     "HEALED",   "remaining", "left",     "FORCING",   "FORCED", "seen",
 };
 
 static int compare_events(const void *one, const void *two)

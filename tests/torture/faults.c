@@ -46,6 +46,18 @@ static void lose_replies(struct scene_of_fault *scene)
 	proxy_drop_replies(victim_line(scene), true);
 }
 
+/* Requests never reach the server, and nobody hears of it before the connection breaks. */
+static void lose_requests(struct scene_of_fault *scene)
+{
+	proxy_drop_requests(victim_line(scene), true);
+}
+
+static void lose_no_requests(struct scene_of_fault *scene)
+{
+	proxy_cut(victim_line(scene));
+	proxy_drop_requests(victim_line(scene), false);
+}
+
 static void lose_no_replies(struct scene_of_fault *scene)
 {
 	proxy_cut(victim_line(scene));
@@ -161,6 +173,21 @@ static void start_empty(struct scene_of_fault *scene)
 		(void)snprintf(count, sizeof count, "%lld", (long long)resources[i].total);
 		COMMAND(scene, "SET", resources[i].name, count, "NX");
 	}
+}
+
+/*
+ * Most servers of red locks forget all that they have, but their connections stay, so that holders learn of it one
+ * server after the other.
+ */
+static void empty_most(struct scene_of_fault *scene)
+{
+	int first = scene->node;
+	for (int i = 0; i < RED_SERVERS / 2 + 1; i++) {
+		scene->node = (first + i) % RED_SERVERS;
+		COMMAND(scene, "FLUSHALL");
+	}
+	pause_ms(between(scene, 10, 300));
+	COMMAND(scene, "CLIENT", "KILL", "TYPE", "normal");
 }
 
 static void fill_memory(struct scene_of_fault *scene)
@@ -375,13 +402,15 @@ const struct fault_kind faults[FAULTS] = {
 	{"cut", ALL, 0, 0, 0, 0, cut, NULL},
 	{"half-open", ALL, 0, 0, 10, 3000, half_open, cut},
 	{"lost replies", ALL, 0, 0, 10, 2000, lose_replies, lose_no_replies},
+	{"lost requests", ALL, 0, 0, 10, 2000, lose_requests, lose_no_requests},
 	{"late replies", ALL, 0, 0, 10, 4000, hold_replies, pass_replies},
 	{"delay", ALL, 0, 0, 200, 3000, delay, delay_no_more},
-	{"reorder", WITH_DATA, 0, 0, 10, 1500, keep_requests, deliver_requests},
+	{"reorder", WITH_DATA, 0, KEEPS_REQUESTS, 10, 1500, keep_requests, deliver_requests},
 	{"refused connections", ALL, 0, 0, 10, 2500, refuse, refuse_no_more},
 	{"server stopped", ALL, GROUPS, 0, 10, 4000, stop_server, continue_server},
 	{"server killed", WITH_DATA | ZOOKEEPERS, 0, 0, 10, 1500, kill_server, start_again},
 	{"data lost", WITH_DATA, WITH_DATA, 0, 10, 500, empty_and_kill, start_empty},
+	{"most data lost", AT(RED), AT(RED), 0, 500, 2000, empty_most, NULL},
 	{"server full", REDISES, 0, 0, 50, 2000, fill_memory, free_memory},
 	{"rights taken", OWN_NODES, 0, 0, 50, 2000, take_rights, give_rights},
 	{"scripts flushed", REDISES, 0, 0, 0, 0, flush_scripts, NULL},
@@ -412,6 +441,13 @@ static int draw_length(struct scene_of_fault *scene, const struct fault_kind *ki
 	return between(scene, kind->least_ms, most);
 }
 
+static bool is_of_one_server(const struct fault_kind *kind)
+{
+	return !(kind->effects & STOPS_CALLS) && kind->begin != kill_process &&
+	       kind->begin != let_fork && kind->begin != make_memory_short &&
+	       kind->begin != empty_most;
+}
+
 void fault_play_kind(struct scene_of_fault *scene, int number)
 {
 	const struct fault_kind *kind = &faults[number];
@@ -425,21 +461,27 @@ void fault_play_kind(struct scene_of_fault *scene, int number)
 	uint32_t id = record_new_hold(scene->record);
 	uint8_t effects = kind->effects | (kind->data_at & here ? LOSES_DATA : 0);
 	RECORD(scene->record, .moment = FAULT, .hold = id, .code = (int16_t)number,
-	       .flags = effects);
+	       .share = (uint16_t)(is_of_one_server(kind) ? scene->node + 1 : 0), .flags = effects);
 	atomic_store(&scene->record->head->is_faulty, 1);
 	kind->begin(scene);
 	pause_ms(scene->lasts_ms);
 	if (kind->end)
 		kind->end(scene);
-	atomic_store(&scene->record->head->is_faulty, 0);
 	RECORD(scene->record, .moment = HEALED, .hold = id);
+	/* What was kept back arrives now. */
+	if (kind->end)
+		pause_ms(between(scene, 5, 30));
+	atomic_store(&scene->record->head->is_faulty, 0);
 }
 
 void fault_play(struct scene_of_fault *scene)
 {
-	int number;
-	do
-		number = between(scene, 0, FAULTS - 1);
-	while (!(faults[number].sites & AT(scene->site->kind)));
-	fault_play_kind(scene, number);
+	int count = 0, possible[FAULTS];
+	for (int i = 0; i < FAULTS; i++)
+		if ((scene->kinds >> i & 1) && (faults[i].sites & AT(scene->site->kind)))
+			possible[count++] = i;
+	if (count)
+		fault_play_kind(scene, possible[between(scene, 0, count - 1)]);
+	else
+		pause_ms(between(scene, 10, 20));
 }

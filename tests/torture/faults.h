@@ -10,6 +10,7 @@ struct scene_of_fault {
 	struct crew *crew;
 	struct record *record;
 	uint64_t random;
+	uint64_t kinds;         /* which faults may happen, one bit each */
 	int line, node, member; /* the victims, drawn before each fault */
 	int lasts_ms;           /* how long it is to last */
 };
@@ -25,11 +26,11 @@ struct fault_kind {
 };
 
 /* The last one is not injected: the machine itself stood still. */
-#define FAULTS      29
+#define FAULTS      31
 #define FAULT_STALL (FAULTS - 1)
 extern const struct fault_kind faults[FAULTS];
 
-/* Draws a fault that is possible here, and lets it happen. */
+/* Draws a fault that is possible here, and lets it happen. Does nothing if none is. */
 void fault_play(struct scene_of_fault *scene);
 
 /* The same for one of them, if it is possible here. */

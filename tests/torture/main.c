@@ -2,7 +2,8 @@
  * Torture on real servers: processes of many threads use locks of every kind while faults happen, and a checker judges
  * the record of what they believed.
  *
- *     torture_live [--minutes N] [--sites single,red] [--seed N] [--java] [--mutant NUMBER] [--red-mutant NUMBER]
+ *     torture_live [--minutes N] [--sites single,red] [--seed N] [--java] [--faults delay,data-lost] [--pause MS]
+ *                  [--stop] [--mutant NUMBER] [--red-mutant NUMBER]
  *
  *     torture_live --dump FILE [NAME]
  *
@@ -37,6 +38,7 @@
 #define LEFTOVER_MS  12000
 #define FREE_MS      20000
 #define QUIET_MS     2500
+#define PROMPT_MS    1000
 #define PATIENCE_MS  1500
 #define SESSION_MORE 1500
 #define JAVA_MS      60000
@@ -48,6 +50,8 @@ struct plan {
 	bool has_java;
 	bool stops; /* at the first violation */
 	int mutant, red_mutant;
+	uint64_t kinds; /* which faults may happen, one bit each */
+	int pause_ms;   /* the longest time between two of them; 0: it depends on the seed */
 };
 
 /* One round, and what the rounds of a site add up to. */
@@ -209,7 +213,10 @@ static void begin_record(struct round *round)
 	head->watchdog_ns = WATCHDOG_MS * MS;
 	head->lease_ns = (WATCHDOG_MS + 1500 + session_ms) * MS;
 	head->quiet_ns = QUIET_MS * MS;
+	head->prompt_ns = PROMPT_MS * MS;
+	head->sparse = BIT(SPARSE_0);
 	head->patience_ns = PATIENCE_MS * MS;
+	head->one_master = round->site->kind == SINGLE || round->site->kind == RED;
 	head->resources = RESOURCES;
 	memcpy(head->resource, resources, sizeof resources);
 	for (int i = 0; i < FAULTS; i++)
@@ -252,11 +259,16 @@ static void play_faults(struct round *round)
 		.site = round->site,
 		.crew = &round->crew,
 		.record = &round->record,
+		.kinds = round->plan->kinds,
 		.random = (round->seed + 1) * UINT64_C(0x9e3779b97f4a7c15) | 1,
 	};
 	long long began_at = test_now_ms();
-	long long quiet_at = began_at + (round->seed % 4 ? ROUND_MS - 1000 : ROUND_MS / 8);
-	uint64_t longest_pause_ms = round->seed % 4 == 1 ? WATCHDOG_MS : 600;
+	int set_ms = round->plan->pause_ms;
+	bool is_quiet = !set_ms && round->seed % 4 == 0;
+	long long quiet_at = began_at + (is_quiet ? ROUND_MS / 8 : ROUND_MS - 1000);
+	uint64_t longest_pause_ms = set_ms                 ? (uint64_t)set_ms
+	                            : round->seed % 4 == 1 ? WATCHDOG_MS
+	                                                   : 600;
 	while (test_now_ms() < quiet_at) {
 		int64_t pause_ns = (int64_t)(scene.random % longest_pause_ms) * MS;
 		struct timespec pause = {.tv_sec = pause_ns / (1000 * MS),
@@ -303,6 +315,7 @@ static void add_up(struct verdict *sum, const struct verdict *verdict)
 	sum->losses += verdict->losses;
 	sum->overlaps_by_loss += verdict->overlaps_by_loss;
 	sum->overlaps_with_java += verdict->overlaps_with_java;
+	sum->overlaps_by_force += verdict->overlaps_by_force;
 }
 
 static void keep_record(const struct round *round)
@@ -367,12 +380,14 @@ static void print_sum(enum site_kind kind, const struct sum *sum)
 {
 	const struct verdict *verdict = &sum->verdict;
 	printf("\n%s: %d rounds in %lld s, %d failed: %llu grants (%llu of Java), %llu in faults, "
-	       "%llu losses, %llu overlaps after lost data, %llu with Java\n  faults:",
+	       "%llu losses, %llu overlaps after lost data, %llu with Java, %llu by force\n  "
+	       "faults:",
 	       site_names[kind], sum->rounds, sum->took_ms / 1000, sum->bad_rounds,
 	       (unsigned long long)verdict->grants, (unsigned long long)verdict->foreign_grants,
 	       (unsigned long long)verdict->grants_in_faults, (unsigned long long)verdict->losses,
 	       (unsigned long long)verdict->overlaps_by_loss,
-	       (unsigned long long)verdict->overlaps_with_java);
+	       (unsigned long long)verdict->overlaps_with_java,
+	       (unsigned long long)verdict->overlaps_by_force);
 	for (int i = 0; i < FAULTS; i++)
 		if (verdict->faults[i])
 			printf(" %s %llu;", faults[i].name, (unsigned long long)verdict->faults[i]);
@@ -447,10 +462,35 @@ static bool is_built(enum site_kind kind)
 	return rc == 0;
 }
 
+static bool is_same_word(const char *name, const char *word, size_t length)
+{
+	size_t i = 0;
+	while (i < length && name[i] && (name[i] == word[i] || (name[i] == ' ' && word[i] == '-')))
+		i++;
+	return i == length && !name[i];
+}
+
+/* Names with hyphens for spaces, separated by commas; "none" is a name as well. */
+static uint64_t read_kinds(const char *list)
+{
+	uint64_t kinds = 0;
+	while (*list) {
+		size_t length = strcspn(list, ",");
+		int i = 0;
+		while (i < FAULTS && !is_same_word(faults[i].name, list, length))
+			i++;
+		if (i == FAULTS && !is_same_word("none", list, length))
+			check_fail("unknown fault %s", list);
+		kinds |= i < FAULTS ? UINT64_C(1) << i : 0;
+		list += length + (list[length] != 0);
+	}
+	return kinds;
+}
+
 static struct plan read_plan(int argc, char **argv)
 {
 	const char *sites = NULL;
-	struct plan plan = {.minutes = 5, .seed = (uint64_t)time(NULL) * 1000};
+	struct plan plan = {.minutes = 5, .seed = (uint64_t)time(NULL) * 1000, .kinds = UINT64_MAX};
 	for (int i = 1; i < argc; i++) {
 		const char *value = i + 1 < argc ? argv[i + 1] : "";
 		if (strcmp(argv[i], "--java") == 0) {
@@ -467,6 +507,10 @@ static struct plan read_plan(int argc, char **argv)
 			plan.seed = strtoull(value, NULL, 10);
 		else if (strcmp(argv[i], "--sites") == 0)
 			sites = value;
+		else if (strcmp(argv[i], "--faults") == 0)
+			plan.kinds = read_kinds(value);
+		else if (strcmp(argv[i], "--pause") == 0)
+			plan.pause_ms = atoi(value);
 		else if (strcmp(argv[i], "--mutant") == 0)
 			plan.mutant = atoi(value);
 		else if (strcmp(argv[i], "--red-mutant") == 0)

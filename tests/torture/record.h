@@ -17,24 +17,27 @@
 #define RECORD_RESOURCES 48
 
 enum moment {
-	NOTHING,    /* not written completely */
-	ASKED,      /* an acquire begins; until: its deadline, or 0 */
-	GRANTED,    /* it returned 0; until: valid-until, at the earliest */
-	REFUSED,    /* it returned an error */
-	CONFIRMED,  /* the library says that the lock is held; until: as above */
-	ENDED,      /* the library says that the lock is no longer held */
-	UNWATCHED,  /* the last level that was to be renewed is released, and the hold continues */
-	RELEASING,  /* a release begins; until: its deadline */
-	RELEASED,   /* it returned */
-	LOST,       /* the event that reports a loss; only its identity is known */
-	COUNTING,   /* a call begins that takes one from the count */
-	COUNTED,    /* it returned */
-	KILLED,     /* the process is about to be killed */
-	FINISHED,   /* the process has closed its clients, and all its events were delivered */
-	FAULT,      /* a fault begins; hold: its number */
-	HEALED,     /* it is over */
-	REMAINING,  /* the count of the resource at the end of the round, in until */
-	LEFT_BEHIND /* something else is on the servers at the end */
+	NOTHING,     /* not written completely */
+	ASKED,       /* an acquire begins; until: its deadline, or 0 */
+	GRANTED,     /* it returned 0; until: valid-until, at the earliest */
+	REFUSED,     /* it returned an error */
+	CONFIRMED,   /* the library says that the lock is held; until: as above */
+	ENDED,       /* the library says that the lock is no longer held */
+	UNWATCHED,   /* the last level that was to be renewed is released, and the hold continues */
+	RELEASING,   /* a release begins; until: its deadline */
+	RELEASED,    /* it returned */
+	LOST,        /* the event that reports a loss; only its identity is known */
+	COUNTING,    /* a call begins that takes one from the count */
+	COUNTED,     /* it returned */
+	KILLED,      /* the process is about to be killed */
+	FINISHED,    /* the process has closed its clients, and all its events were delivered */
+	FAULT,       /* a fault begins; hold: its number */
+	HEALED,      /* it is over */
+	REMAINING,   /* the count of the resource at the end of the round, in until */
+	LEFT_BEHIND, /* something else is on the servers at the end */
+	FORCING,     /* a forced release begins */
+	FORCED,      /* it returned; until: whether the server had a hold */
+	SEEN         /* a query that began at the time in until named this identity as the holder */
 };
 
 /* What a fault may lead to. */
@@ -44,7 +47,8 @@ enum effect {
 	STOPS_REPLICAS = 4, /* no replica acknowledges anything, so that no grant may count */
 	OBSERVED = 8,       /* nobody did it on purpose: the machine stood still */
 	TURNS_BACK =
-		16 /* the server's wall clock goes back, so that tokens start lower if data is lost too */
+		16, /* the server's wall clock goes back, so that tokens start lower if data is lost too */
+	KEEPS_REQUESTS = 32 /* requests arrive after they were given up and repeated */
 };
 
 struct event {
@@ -55,9 +59,10 @@ struct event {
 	uint64_t covers;   /* resources, one bit each */
 	uint32_t hold;     /* the same in all events of one acquisition */
 	uint16_t process;
-	int16_t code;   /* of an answer */
-	uint16_t share; /* of the capacity of each resource */
-	uint8_t flags;  /* enum effect of a fault, enum trait of a hold */
+	int16_t code; /* of an answer */
+	uint16_t
+		share; /* of the capacity of each resource; of a fault: its server, from 1 on, or 0 */
+	uint8_t flags; /* enum effect of a fault, enum trait of a hold */
 	_Atomic uint8_t moment;
 };
 
@@ -65,7 +70,8 @@ struct event {
 enum trait {
 	FOREIGN = 1, /* of a Java process, which does not track a deadline */
 	SETTLED = 2, /* what becomes of it does not depend on an owner: permits of a semaphore */
-	RENEWED = 4  /* it is renewed until it is released */
+	RENEWED = 4, /* it is renewed until it is released */
+	MAJORITY = 8 /* it is lost only if most of its servers fail */
 };
 
 struct resource {
@@ -89,9 +95,12 @@ struct record_head {
 	_Atomic int is_faulty;     /* a fault lasts; more holds are long then */
 	_Atomic int is_java_ready; /* its process has connected */
 	_Atomic int forks;         /* processes fork while they hold locks */
+	int one_master;            /* of each name there is one server that grants it */
 	int64_t watchdog_ns;       /* the lease of a hold that is renewed */
-	int64_t lease_ns; /* the longest time that something stays on a server without its owner */
-	int64_t quiet_ns; /* a waiter of a free lock is served within this time */
+	int64_t lease_ns;  /* the longest time that something stays on a server without its owner */
+	int64_t quiet_ns;  /* a waiter of a free lock is served within this time, */
+	int64_t prompt_ns; /* and within this one if nobody wakes it up by chance: */
+	uint64_t sparse;   /* resources that are wanted rarely, one bit each */
 	int64_t patience_ns; /* how late a call may return, because the machine is busy */
 	int resources;
 	struct resource resource[RECORD_RESOURCES];

@@ -67,13 +67,62 @@ bool sweep_is_in_fault(const struct sweep *sweep, int64_t at)
 static void note_fault(struct sweep *sweep, const struct event *event)
 {
 	struct fault *fault = &sweep->fault[sweep->faults++];
-	*fault = (struct fault){.begin = event->at, .end = FOREVER, .effects = event->flags};
+	*fault = (struct fault){.begin = event->at,
+	                        .end = FOREVER,
+	                        .server = event->share,
+	                        .effects = event->flags};
 	assert(event->code >= 0 && event->code < RECORD_FAULTS);
 	sweep->verdict->faults[event->code]++;
 	for (uint64_t i = 0; i < sweep->events; i++) {
 		const struct event *other = &sweep->record->events[i];
 		if (atomic_load(&other->moment) == HEALED && other->hold == event->hold)
 			fault->end = other->at;
+	}
+}
+
+/* ---- forced releases ---- */
+
+bool sweep_is_forced(const struct sweep *sweep, uint64_t covers, int64_t begin, int64_t end)
+{
+	for (size_t i = 0; i < sweep->forces; i++) {
+		const struct force *force = &sweep->force[i];
+		if ((force->covers & covers) && force->begin <= end && force->end >= begin)
+			return true;
+	}
+	return false;
+}
+
+static void begin_force(struct sweep *sweep, const struct event *event)
+{
+	sweep->force[sweep->forces++] = (struct force){.begin = event->at,
+	                                               .end = FOREVER,
+	                                               .covers = event->covers,
+	                                               .number = event->hold,
+	                                               .process = event->process};
+}
+
+/* One that was not answered may have an effect until a lease later. */
+static void end_force(struct sweep *sweep, const struct event *event)
+{
+	size_t i = sweep->forces;
+	while (i > 0 && sweep->force[i - 1].number != event->hold)
+		i--;
+	if (i == 0)
+		return;
+	struct force *force = &sweep->force[i - 1];
+	force->is_done = event->code == 0 && event->until;
+	force->end = event->at + (event->code == 0 ? 0 : sweep->record->head->lease_ns);
+}
+
+/* What the process believed before is over when the call returns. */
+static void apply_force(struct sweep *sweep, const struct force *force)
+{
+	for (uint32_t i = 1; i <= sweep->holds && force->is_done; i++) {
+		struct hold *hold = &sweep->hold[i];
+		if (hold->process == force->process && (hold->covers & force->covers) &&
+		    hold->granted_at && hold->granted_at < force->begin &&
+		    (!hold->forced_at || force->end < hold->forced_at))
+			hold->forced_at = force->end;
 	}
 }
 
@@ -117,6 +166,7 @@ static void check_until(struct sweep *sweep, const struct hold *hold, const stru
 static void note_confirmation(struct sweep *sweep, struct hold *hold, const struct event *event)
 {
 	check_until(sweep, hold, event);
+	hold->confirmed_at = event->at;
 	if (event->until > hold->until)
 		hold->until = event->until;
 }
@@ -170,6 +220,8 @@ static void note_event(struct sweep *sweep, const struct event *event)
 	case KILLED: sweep->process[event->process].killed_at = event->at; break;
 	case FINISHED: sweep->process[event->process].is_finished = true; break;
 	case FAULT: note_fault(sweep, event); break;
+	case FORCING: begin_force(sweep, event); break;
+	case FORCED: end_force(sweep, event); break;
 	case LEFT_BEHIND:
 		sweep_violate(sweep, RULE_LEFTOVER, "%s is not as it should be at the end",
 		              event->process ? "a client"
@@ -198,16 +250,19 @@ static void sort_names(struct sweep *sweep)
 	qsort(sweep->name, sweep->names, sizeof(struct name), compare_names);
 }
 
+struct hold *sweep_find(const struct sweep *sweep, uint64_t identity)
+{
+	struct name key = {identity, 0};
+	struct name *found = bsearch(&key, sweep->name, sweep->names, sizeof(key), compare_names);
+	return found ? &sweep->hold[found->hold] : NULL;
+}
+
 /* A loss of a hold whose grant was never returned has nobody to be reported to, and is passed over. */
 static void note_loss(struct sweep *sweep, const struct event *event)
 {
-	struct name key = {event->identity, 0};
-	struct name *found = bsearch(&key, sweep->name, sweep->names, sizeof(key), compare_names);
+	struct hold *hold = sweep_find(sweep, event->identity);
 	sweep->verdict->losses++;
-	if (!found)
-		return;
-	struct hold *hold = &sweep->hold[found->hold];
-	if (!hold->losses++)
+	if (hold && !hold->losses++)
 		hold->lost_at = event->at;
 }
 
@@ -219,6 +274,8 @@ static void read_events(struct sweep *sweep)
 	for (uint64_t i = 0; i < sweep->events; i++)
 		if (atomic_load(&sweep->record->events[i].moment) == LOST)
 			note_loss(sweep, &sweep->record->events[i]);
+	for (size_t i = 0; i < sweep->forces; i++)
+		apply_force(sweep, &sweep->force[i]);
 }
 
 static int64_t earlier(int64_t one, int64_t other)
@@ -230,6 +287,7 @@ int64_t sweep_belief_end(const struct sweep *sweep, const struct hold *hold)
 {
 	int64_t end = earlier(hold->until, hold->releasing_at);
 	end = earlier(end, hold->lost_at);
+	end = earlier(end, hold->forced_at);
 	return earlier(end, sweep->process[hold->process].killed_at);
 }
 
@@ -245,6 +303,7 @@ void sweep_begin(struct sweep *sweep, const struct record *record, struct verdic
 	sweep->holds = atomic_load(&record->head->holds);
 	sweep->hold = check_alloc((sweep->holds + 1) * sizeof(struct hold));
 	sweep->fault = check_alloc((sweep->events + 1) * sizeof(struct fault));
+	sweep->force = check_alloc((sweep->events + 1) * sizeof(struct force));
 	sweep->process = check_alloc(PROCESSES * sizeof(struct process));
 	read_events(sweep);
 }
@@ -254,5 +313,6 @@ void sweep_end(struct sweep *sweep)
 	free(sweep->hold);
 	free(sweep->name);
 	free(sweep->fault);
+	free(sweep->force);
 	free(sweep->process);
 }

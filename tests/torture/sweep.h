@@ -14,6 +14,8 @@ struct hold {
 	int64_t released_at;
 	int64_t lost_at;
 	int64_t ended_at;     /* the library said that it is not held any more */
+	int64_t confirmed_at; /* it said for the last time that it is held */
+	int64_t forced_at;    /* its own process had forced a release */
 	int64_t unwatched_at; /* since then it is not to be renewed, and may be valid until: */
 	int64_t unwatched_until;
 	int64_t token;
@@ -27,7 +29,17 @@ struct hold {
 
 struct fault {
 	int64_t begin, end;
+	uint16_t server; /* from 1 on; 0: none, or several */
 	uint8_t effects;
+};
+
+/* A forced release. */
+struct force {
+	int64_t begin, end;
+	uint64_t covers;
+	uint32_t number;
+	uint16_t process;
+	bool is_done; /* a hold was taken away */
 };
 
 struct process {
@@ -50,6 +62,8 @@ struct sweep {
 	struct name *name; /* sorted by identity */
 	size_t faults;
 	struct fault *fault;
+	size_t forces;
+	struct force *force;
 	struct process *process;
 	bool is_sound;
 };
@@ -69,6 +83,11 @@ double sweep_seconds(const struct sweep *sweep, int64_t at);
 
 /* Whether a fault with one of the effects (0: any fault) touches the time from begin to end. */
 bool sweep_has_fault(const struct sweep *sweep, int64_t begin, int64_t end, int effects);
+/* Whether a release of one of these resources was forced between the two times. */
+bool sweep_is_forced(const struct sweep *sweep, uint64_t covers, int64_t begin, int64_t end);
+/* The hold that a server calls so, or NULL. */
+struct hold *sweep_find(const struct sweep *sweep, uint64_t identity);
+
 bool sweep_is_in_fault(const struct sweep *sweep, int64_t at);
 
 /* When the owner stopped believing that it holds the lock; not after granted_at if it never did. */

@@ -25,6 +25,15 @@ const struct resource resources[RESOURCES] = {
 	[LONG_0] = {"long-0", 1, 0},
 	[LONG_1] = {"long-1", 1, 0},
 	[LONG_2] = {"long-2", 1, 0},
+	[SHARED_0] = {"shared-0", 1, 0},
+	[SPARSE_0] = {"sparse-0", 1, 0},
+	[MOVED_0] = {"moved-0", 1, 0},
+	[RED_2] = {"red-2", 1, 0},
+	[MEMBER_0] = {"member-0", 1, 0},
+	[MEMBER_1] = {"member-1", 1, 0},
+	[MEMBER_2] = {"member-2", 1, 0},
+	[MEMBER_3] = {"member-3", 1, 0},
+	[MEMBER_4] = {"member-4", 1, 0},
 };
 
 const struct thing things[THINGS] = {
@@ -52,7 +61,24 @@ const struct thing things[THINGS] = {
 	{THING_SEMAPHORE, "semaphore-0", 0, BIT(SEMAPHORE_0), 1, false, false, NULL, NULL},
 	{THING_PERMITS, "permits-0", 0, BIT(PERMITS_0), 1, false, false, NULL, NULL},
 	{THING_LATCH, "latch-0", 0, BIT(LATCH_0), 1, false, false, NULL, NULL},
+	{THING_LOCK, "shared-0", HF_REENTRANT, BIT(SHARED_0), 1, false, true, NULL, NULL},
+	{THING_LOCK, "shared-0", HF_FENCED, BIT(SHARED_0), 1, false, true, NULL, NULL},
+	{THING_LOCK, "moved-0", HF_REENTRANT, BIT(MOVED_0), 1, false, false, NULL, NULL},
+	{THING_RED, "red-2", 0, BIT(RED_2), 1, false, true, NULL, NULL},
 };
+
+const struct thing *const long_red = &things[THINGS - 1];
+
+const struct thing sparse_thing = {THING_LOCK, "sparse-0", HF_REENTRANT, BIT(SPARSE_0), 1,
+                                   false,      false,      NULL,         NULL};
+
+#define MEMBER(server)                                                                             \
+	{                                                                                          \
+		THING_LOCK, MIXED_NAME, HF_REENTRANT, BIT(MEMBER_0 + (server)), 1, false, false,   \
+			NULL, NULL                                                                 \
+	}
+const struct thing member_things[RED_SERVERS] = {MEMBER(0), MEMBER(1), MEMBER(2), MEMBER(3),
+                                                 MEMBER(4)};
 
 const struct thing long_things[LONG_THINGS] = {
 	{THING_LOCK, "long-0", HF_REENTRANT, BIT(LONG_0), 1, false, false, NULL, NULL},

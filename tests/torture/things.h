@@ -42,6 +42,15 @@ enum {
 	LONG_0,
 	LONG_1,
 	LONG_2,
+	SHARED_0, /* of several kinds; its releases are forced now and then */
+	SPARSE_0,
+	MOVED_0, /* all calls wait for it, so that it is handed over within each process */
+	RED_2,
+	MEMBER_0,
+	MEMBER_1,
+	MEMBER_2,
+	MEMBER_3,
+	MEMBER_4,
 	RESOURCES
 };
 
@@ -65,12 +74,22 @@ struct thing {
 	const char *curator;
 };
 
-#define THINGS 19
+#define THINGS 23
 extern const struct thing things[THINGS];
 
 /* Locks that are held for many renewals, by one thread of each process. */
 #define LONG_THINGS 3
 extern const struct thing long_things[LONG_THINGS];
+
+/* The same where there are red locks only; all threads want it. */
+extern const struct thing *const long_red;
+
+/* One thread of each process asks for it now and then, all at the same time. */
+extern const struct thing sparse_thing;
+
+/* The members of this red lock are acquired alone as well. */
+#define MIXED_NAME "red-0"
+extern const struct thing member_things[RED_SERVERS];
 
 /* A handle of whichever sort. */
 struct handle {

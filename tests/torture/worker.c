@@ -1,5 +1,5 @@
 /* One process of torture: threads that use all things at random, and record what they believe. */
-#include "torture/worker.h"
+#include "torture/hand.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -15,53 +15,35 @@
 #include "live/shortage.h"
 #include "support/chance.h"
 #include "support/check.h"
-#include "torture/things.h"
-
-#define MS      INT64_C(1000000)
-#define FOREVER (INT64_MAX / 2)
-
-/* The longest fixed lease, and what counts as a short one. */
-#define LONGEST_MS 2500
-#define SHORT_MS   600
+#include "torture/mixed.h"
 
 /* How long a client needs to give up what nobody holds any more, or to open something after a fault. */
 #define LEFT_MS 10000
 
-struct worker;
+/* For how long a thread checks that a hold that was lost stays lost. */
+#define OVER_MS 200
 
-struct hand {
-	struct worker *worker;
-	pthread_t thread;
-	uint64_t random;
-	hf_owner *owner;
-	struct handle lasting; /* of the thread that holds one lock for long */
-	int handles;
-	struct handle handle[THINGS];
-};
+/* How often the sparse lock is asked for, and for how long. */
+#define SPARSE_MS      2000
+#define SPARSE_WAIT_MS 1800
 
-struct worker {
-	const struct worker_options *options;
-	struct record record;
-	int clients;
-	hf_client *client[RED_SERVERS];
-	bool is_zk;
-	struct hand *hands;
-};
+/* How long each call waits for the lock that is handed over. */
+#define MOVED_WAIT_MS 2000
 
 /* ---- chance ---- */
 
-static int below(struct hand *hand, int limit)
+int hand_below(struct hand *hand, int limit)
 {
 	return (int)(chance_draw(&hand->random) % (uint64_t)limit);
 }
 
 /* True once in this many calls. */
-static bool chance(struct hand *hand, int many)
+bool hand_chance(struct hand *hand, int many)
 {
-	return below(hand, many) == 0;
+	return hand_below(hand, many) == 0;
 }
 
-static void pause_ms(int ms)
+void hand_pause_ms(int ms)
 {
 	struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * MS};
 	(void)nanosleep(&pause, NULL);
@@ -69,39 +51,33 @@ static void pause_ms(int ms)
 
 /* ---- one use of a thing ---- */
 
-/* What one acquisition asks for, and where its answer goes. */
-struct use {
-	struct hand *hand;
-	const struct handle *handle;
-	uint32_t number;
-	int64_t wait_ms, lease_ms;
-	hf_owner *owner;
-	int permits;
-	hf_permit_id id[2];
-	bool is_over; /* the library has said that it is not held any more */
-};
-
-#define ADD(use, ...)                                                                              \
-	RECORD(&(use)->hand->worker->record, .hold = (use)->number,                                \
-	       .process = (uint16_t)(use)->hand->worker->options->number, __VA_ARGS__)
-
-static void draw_use(struct use *use, struct hand *hand, const struct handle *handle)
+void use_draw(struct use *use, struct hand *hand, const struct handle *handle)
 {
 	*use = (struct use){.hand = hand, .handle = handle, .permits = 1};
-	int patience = below(hand, 10);
+	int patience = hand_below(hand, 10);
 	use->wait_ms = patience < 2   ? HF_NOWAIT
-	               : patience < 8 ? 1 + below(hand, 50)
-	                              : 500 + below(hand, 2500);
-	if (chance(hand, 2))
-		use->lease_ms = 200 + below(hand, LONGEST_MS - 200);
-	if (chance(hand, 2))
+	               : patience < 8 ? 1 + hand_below(hand, 50)
+	                              : 500 + hand_below(hand, 2500);
+	if (hand_chance(hand, 2))
+		use->lease_ms = 200 + hand_below(hand, LONGEST_MS - 200);
+	if (hand_chance(hand, 2))
 		use->owner = hand->owner;
-	if (handle->permits && chance(hand, 3))
+	if (handle->permits && hand_chance(hand, 3))
 		use->permits = 2;
 	if (handle == &hand->lasting) {
-		use->wait_ms = WATCHDOG_MS;
+		/* The holds of the other threads come first. */
+		use->wait_ms = handle->thing->sort == THING_RED ? HF_NOWAIT : WATCHDOG_MS;
 		use->lease_ms = 0;
 	}
+	if (handle == &hand->sparse) {
+		use->wait_ms = SPARSE_WAIT_MS;
+		use->lease_ms = 0;
+	}
+	if (handle->thing->covers == BIT(MOVED_0)) {
+		use->wait_ms = MOVED_WAIT_MS;
+		use->lease_ms = 0;
+	}
+	use->asked_at = record_now();
 	use->number = record_new_hold(&hand->worker->record);
 }
 
@@ -109,7 +85,7 @@ static void draw_use(struct use *use, struct hand *hand, const struct handle *ha
  * Grants that replicas must acknowledge may take longer, and a single attempt has the limits of the connection. A multi or
  * red lock that was not acquired in time extends and releases the members that were.
  */
-static int64_t deadline_of(const struct use *use)
+int64_t use_deadline(const struct use *use)
 {
 	enum sort sort = use->handle->thing->sort;
 	int64_t ms = use->wait_ms == HF_NOWAIT ? CONNECT_MS + COMMAND_MS : use->wait_ms;
@@ -120,12 +96,7 @@ static int64_t deadline_of(const struct use *use)
 	return record_now() + ms * MS;
 }
 
-struct answer {
-	sem_t ready;
-	int result;
-};
-
-static void deliver(void *arg, int result, int64_t number, const char *text)
+void answer_deliver(void *arg, int result, int64_t number, const char *text)
 {
 	struct answer *answer = arg;
 	(void)number;
@@ -134,7 +105,7 @@ static void deliver(void *arg, int result, int64_t number, const char *text)
 	sem_post(&answer->ready);
 }
 
-static int await(struct answer *answer, int started)
+int answer_await(struct answer *answer, int started)
 {
 	while (!started && sem_wait(&answer->ready) && errno == EINTR)
 		;
@@ -149,13 +120,14 @@ static int acquire_lock(struct use *use)
 		HF_ACQUIRE(.wait_ms = use->wait_ms, .lease_ms = use->lease_ms, .owner = use->owner,
 	                   .token = handle->thing->has_token);
 	struct answer answer;
-	if (!use->owner || !chance(use->hand, 4))
+	if (!use->owner || !hand_chance(use->hand, 4))
 		return hf_lock_acquire(handle->lock, options);
 	sem_init(&answer.ready, 0, 0);
-	return await(&answer, hf_lock_acquire_async(handle->lock, options, deliver, &answer));
+	return answer_await(&answer,
+	                    hf_lock_acquire_async(handle->lock, options, answer_deliver, &answer));
 }
 
-static int acquire(struct use *use)
+int use_acquire(struct use *use)
 {
 	const struct handle *handle = use->handle;
 	if (handle->lock)
@@ -168,7 +140,7 @@ static int acquire(struct use *use)
 }
 
 /* How long the library promises the hold from now on. */
-static int64_t remaining_ns(const struct use *use)
+int64_t use_remaining_ns(const struct use *use)
 {
 	const struct handle *handle = use->handle;
 	if (handle->lock)
@@ -181,11 +153,17 @@ static int64_t remaining_ns(const struct use *use)
 	return least * MS;
 }
 
+/* The library counts whole milliseconds of the same clock. */
+int64_t use_until(int64_t now, int64_t remaining)
+{
+	return now - now % MS + remaining;
+}
+
 /*
  * Events name the hold by this. On ZooKeeper they name it in a way that nobody else can know, and a loss of a whole
  * is one of its members'.
  */
-static uint64_t identity_of(const struct use *use)
+uint64_t use_identity(const struct use *use)
 {
 	char text[200] = "";
 	if (use->hand->worker->is_zk)
@@ -213,17 +191,17 @@ static int64_t read_remaining(const struct use *use, int64_t *ret_now)
 	int64_t remaining;
 	do {
 		*ret_now = record_now();
-		remaining = remaining_ns(use);
+		remaining = use_remaining_ns(use);
 	} while (record_now() - *ret_now > 2 * MS);
 	return remaining;
 }
 
-static void confirm(struct use *use)
+void use_confirm(struct use *use)
 {
 	int64_t now;
 	int64_t remaining = read_remaining(use, &now);
 	if (remaining > 0)
-		ADD(use, .moment = CONFIRMED, .at = now, .until = now + remaining);
+		ADD(use, .moment = CONFIRMED, .at = now, .until = use_until(now, remaining));
 	else if (!use->is_over)
 		ADD(use, .moment = ENDED);
 	use->is_over = remaining <= 0;
@@ -250,16 +228,21 @@ static bool is_round_over(const struct hand *hand)
 	return atomic_load(&hand->worker->record.head->is_over);
 }
 
-static void hold_for(struct use *use, int ms)
+void use_hold_for(struct use *use, int ms)
 {
 	int64_t ends_at = record_now() + ms * MS;
+	bool was_over = use->is_over;
 	while (record_now() < ends_at && !is_round_over(use->hand)) {
-		pause_ms(1);
-		confirm(use);
+		hand_pause_ms(1);
+		use_confirm(use);
+		/* It must not be held again; for a while that is worth watching. */
+		if (use->is_over && !was_over && ends_at > record_now() + OVER_MS * MS)
+			ends_at = record_now() + OVER_MS * MS;
+		was_over = use->is_over;
 	}
 }
 
-static bool is_faulty(const struct hand *hand)
+bool hand_is_faulty(const struct hand *hand)
 {
 	return atomic_load(&hand->worker->record.head->is_faulty);
 }
@@ -267,26 +250,32 @@ static bool is_faulty(const struct hand *hand)
 /*
  * Most holds are short. A few last as long as their lease, and longer, or until they are renewed: more of them while a
  * fault lasts, above all of red locks, whose members are acquired again in the meantime, and of short leases, where the
- * end comes soonest.
+ * end comes soonest, and of those that were granted late, whose lease began long before.
  */
 static void work(struct use *use)
 {
 	struct hand *hand = use->hand;
 	if (use->handle == &hand->lasting) {
-		hold_for(use, 2 * WATCHDOG_MS + below(hand, WATCHDOG_MS));
+		int times = use->handle->thing->sort == THING_RED ? 4 : 2;
+		use_hold_for(use, times * WATCHDOG_MS + hand_below(hand, WATCHDOG_MS));
 		return;
 	}
+	if (use->handle == &hand->sparse)
+		return;
 	bool is_good = use->handle->thing->sort == THING_RED ||
 	               (use->lease_ms && use->lease_ms < SHORT_MS);
-	int length = below(hand, is_faulty(hand) ? (is_good ? 40 : 400) : 4000);
-	if (length == 0)
-		hold_for(use, use->lease_ms ? (int)use->lease_ms + below(hand, 100)
-		                            : 1000 + below(hand, 4000));
+	int length = hand_below(hand, hand_is_faulty(hand) ? (is_good ? 40 : 400) : 4000);
+	bool is_late =
+		use->lease_ms && is_good && record_now() - use->asked_at > use->lease_ms * MS / 8;
+	if (length == 0 || (is_late && hand_is_faulty(hand) && hand_chance(hand, 2)))
+		use_hold_for(use, use->lease_ms ? (int)use->lease_ms + hand_below(hand, 100)
+		                                : 1000 + hand_below(hand, 4000));
 	else if (length < 20)
-		hold_for(use, 1 + below(hand, 10));
-	if (use->handle->lock && atomic_load(&hand->worker->record.head->forks) && chance(hand, 50))
+		use_hold_for(use, 1 + hand_below(hand, 10));
+	if (use->handle->lock && atomic_load(&hand->worker->record.head->forks) &&
+	    hand_chance(hand, 50))
 		fork_while_holding(use);
-	if (use->handle->lock && use->lease_ms && chance(hand, 32))
+	if (use->handle->lock && use->lease_ms && hand_chance(hand, 32))
 		(void)hf_lock_extend(use->handle->lock, use->owner, LONGEST_MS);
 }
 
@@ -302,12 +291,12 @@ static int try_release(const struct use *use)
 }
 
 /* A release that has no memory to begin is repeated, as is one of permits without an owner, which nobody else undoes. */
-static int release(const struct use *use)
+int use_release(const struct use *use)
 {
 	int rc;
 	while ((rc = try_release(use)) != 0 &&
 	       (rc == HF_ENOMEM || (use->handle->semaphore && rc != HF_EUNKNOWN)))
-		pause_ms(1);
+		hand_pause_ms(1);
 	return rc;
 }
 
@@ -323,9 +312,9 @@ static void note_unwatched(struct use *use)
 {
 	int64_t now;
 	int64_t remaining = read_remaining(use, &now);
-	ADD(use, .moment = UNWATCHED, .at = now, .until = now + remaining);
+	ADD(use, .moment = UNWATCHED, .at = now, .until = use_until(now, remaining));
 	if (remaining > 0)
-		hold_for(use, WATCHDOG_MS / 2);
+		use_hold_for(use, WATCHDOG_MS / 2);
 }
 
 /*
@@ -336,8 +325,8 @@ static void note_unwatched(struct use *use)
 static bool nest(struct use *use)
 {
 	char before[200], after[200];
-	bool is_watched = !use->lease_ms || chance(use->hand, 50);
-	int64_t until = record_now() + remaining_ns(use);
+	bool is_watched = !use->lease_ms || hand_chance(use->hand, 50);
+	int64_t until = use_until(record_now(), use_remaining_ns(use));
 	name_hold(use, before, sizeof before);
 	if (hf_lock_acquire(use->handle->lock,
 	                    HF_ACQUIRE(.wait_ms = 500, .lease_ms = is_watched ? 0 : 200,
@@ -347,11 +336,11 @@ static bool nest(struct use *use)
 	name_hold(use, after, sizeof after);
 	bool is_same = strcmp(before, after) == 0;
 	bool is_certain = is_same && (*before || record_now() < until);
-	if (is_certain && is_faulty(use->hand))
-		hold_for(use, below(use->hand, 50));
+	if (is_certain && hand_is_faulty(use->hand))
+		use_hold_for(use, hand_below(use->hand, 50));
 	else if (is_certain)
-		confirm(use);
-	if (!release(use) && is_same && *before && use->lease_ms && is_watched)
+		use_confirm(use);
+	if (!use_release(use) && is_same && *before && use->lease_ms && is_watched)
 		note_unwatched(use);
 	return is_same;
 }
@@ -364,7 +353,7 @@ static int release_hold(const struct use *use, bool is_same, bool is_nested)
 {
 	if (!is_same)
 		return HF_ELOST;
-	int rc = release(use);
+	int rc = use_release(use);
 	return rc == HF_ENOTHELD && is_nested ? HF_ELOST : rc;
 }
 
@@ -372,39 +361,68 @@ static void keep_hold(struct use *use)
 {
 	struct hand *hand = use->hand;
 	int64_t now = record_now();
-	int64_t remaining = remaining_ns(use);
-	ADD(use, .moment = GRANTED, .at = now, .until = now + remaining, .token = token_of(use),
-	    .identity = identity_of(use));
+	int64_t remaining = use_remaining_ns(use);
+	ADD(use, .moment = GRANTED, .at = now, .until = use_until(now, remaining),
+	    .token = token_of(use), .identity = use_identity(use));
 	work(use);
-	bool is_nested = use->handle->thing->nests && !use->is_over && chance(hand, 8);
+	bool is_nested = use->handle->thing->nests && !use->is_over && hand_chance(hand, 8);
 	bool is_same = !is_nested || nest(use);
 	if (is_same)
-		confirm(use);
+		use_confirm(use);
+	struct mixed mixed = {.way = MIXED_NOT};
+	if (is_same && !is_nested && use->handle->lock)
+		mixed_begin(&mixed, use);
 	bool is_semaphore = use->handle->semaphore; /* its release is repeated until it succeeds */
 	ADD(use, .moment = RELEASING,
 	    .until = is_semaphore ? 0 : record_now() + (COMMAND_MS + CONNECT_MS) * MS);
-	int rc = release_hold(use, is_same, is_nested);
+	int rc = mixed.way == MIXED_ASKING ? mixed_release(use)
+	                                   : release_hold(use, is_same, is_nested);
 	ADD(use, .moment = RELEASED, .code = (int16_t)rc);
+	mixed_end(&mixed);
 }
 
 static void use_handle(struct hand *hand, const struct handle *handle)
 {
 	struct use use;
-	draw_use(&use, hand, handle);
+	use_draw(&use, hand, handle);
 	uint16_t share = (uint16_t)(handle->thing->share * use.permits);
-	ADD(&use, .moment = ASKED, .until = deadline_of(&use), .covers = handle->thing->covers,
+	ADD(&use, .moment = ASKED, .until = use_deadline(&use), .covers = handle->thing->covers,
 	    .share = share,
 	    .flags = handle->semaphore ? SETTLED
 	             : use.lease_ms    ? 0
-	                               : RENEWED);
-	int rc = acquire(&use);
+	             : handle == &hand->lasting && handle->thing->sort == THING_RED
+	                     ? RENEWED | MAJORITY
+	                     : RENEWED);
+	int rc = use_acquire(&use);
 	if (!rc) {
 		keep_hold(&use);
 		return;
 	}
 	ADD(&use, .moment = REFUSED, .code = (int16_t)rc);
-	if (rc != HF_EBUSY && rc != HF_ETIMEDOUT)
-		pause_ms(1 + below(hand, 10));
+	if (handle == &hand->lasting)
+		hand_pause_ms(50 + hand_below(hand, 200));
+	else if (rc != HF_EBUSY && rc != HF_ETIMEDOUT)
+		hand_pause_ms(1 + hand_below(hand, 10));
+}
+
+static void force_release(struct hand *hand, const struct handle *handle)
+{
+	struct use use = {.hand = hand, .number = record_new_hold(&hand->worker->record)};
+	ADD(&use, .moment = FORCING, .covers = handle->thing->covers);
+	int was_held = 0;
+	int rc = hf_lock_force_release(handle->lock, &was_held);
+	ADD(&use, .moment = FORCED, .code = (int16_t)rc, .until = was_held);
+}
+
+/* Asks the server who holds the lock. On ZooKeeper nobody else knows its name. */
+static void look(struct hand *hand, const struct handle *handle)
+{
+	struct use use = {.hand = hand};
+	char holder[200] = "";
+	int64_t asked_at = record_now();
+	if (!hand->worker->is_zk && !hf_lock_holder(handle->lock, holder, sizeof holder) && *holder)
+		ADD(&use, .moment = SEEN, .until = asked_at, .covers = handle->thing->covers,
+		    .identity = record_hash(holder));
 }
 
 static void count_down(struct hand *hand, const struct handle *handle)
@@ -421,16 +439,42 @@ static void count_down(struct hand *hand, const struct handle *handle)
 static const struct handle *choose(struct hand *hand)
 {
 	int hot = (int)(record_now() / (1000 * MS) % hand->handles);
-	return &hand->handle[chance(hand, 3) ? hot : below(hand, hand->handles)];
+	if (hand->moved && hand_chance(hand, 6))
+		return hand->moved;
+	return &hand->handle[hand_chance(hand, 3) ? hot : hand_below(hand, hand->handles)];
+}
+
+/* Sleeps until it is time for the threads of all processes to ask for the sparse lock. */
+static const struct handle *await_sparse(struct hand *hand)
+{
+	int64_t slot = SPARSE_MS * MS;
+	int64_t next_at = (record_now() / slot + 1) * slot;
+	while (record_now() < next_at - MS && !is_round_over(hand))
+		hand_pause_ms(1);
+	while (record_now() < next_at)
+		;
+	return &hand->sparse;
+}
+
+static const struct handle *next_handle(struct hand *hand)
+{
+	if (hand->lasting.lock)
+		return &hand->lasting;
+	return hand->sparse.lock ? await_sparse(hand) : choose(hand);
 }
 
 static void *run_hand(void *arg)
 {
 	struct hand *hand = arg;
 	while (!is_round_over(hand)) {
-		const struct handle *handle = hand->lasting.lock ? &hand->lasting : choose(hand);
+		const struct handle *handle = next_handle(hand);
+		bool is_lock = handle->thing->sort == THING_LOCK;
 		if (handle->latch)
 			count_down(hand, handle);
+		else if (handle->thing->covers == BIT(SHARED_0) && hand_chance(hand, 20))
+			force_release(hand, handle);
+		else if (is_lock && handle != &hand->sparse && hand_chance(hand, 30))
+			look(hand, handle);
 		else
 			use_handle(hand, handle);
 	}
@@ -445,7 +489,7 @@ static bool open_thing(const struct worker *worker, const struct thing *thing,
 	int rc;
 	while ((rc = thing_open(thing, worker->client, worker->clients, ret_handle)) &&
 	       rc != HF_ENOTSUP && record_now() < ends_at)
-		pause_ms(5);
+		hand_pause_ms(5);
 	if (rc && rc != HF_ENOTSUP)
 		check_fail("%s: %s: %s", thing->name, hf_strerror(rc), hf_error_detail());
 	return !rc;
@@ -458,18 +502,30 @@ static void open_handles(struct hand *hand)
 		struct handle *handle = &hand->handle[hand->handles];
 		if (!open_thing(worker, &things[i], handle))
 			continue;
+		if (handle->thing->covers == BIT(MOVED_0))
+			hand->moved = handle;
 		if (worker->is_zk && handle->permits)
 			(void)hf_permits_try_set(handle->permits, PERMITS, NULL);
 		hand->handles++;
 	}
 }
 
-/* The other threads have all other things to themselves. Red locks have no such thread. */
+/* The other threads have all other things to themselves. */
 static void open_lasting(struct hand *hand)
 {
 	struct worker *worker = hand->worker;
-	(void)open_thing(worker, &long_things[worker->options->number % LONG_THINGS],
+	bool is_red = worker->clients == RED_SERVERS;
+	(void)open_thing(worker,
+	                 is_red ? long_red : &long_things[worker->options->number % LONG_THINGS],
 	                 &hand->lasting);
+}
+
+/* Each is on the client of its server. */
+static void open_members(struct hand *hand)
+{
+	for (int i = 0; i < RED_SERVERS && hand->worker->clients == RED_SERVERS; i++)
+		if (thing_open(&member_things[i], &hand->worker->client[i], 1, &hand->member[i]))
+			check_fail("%s: %s", MIXED_NAME, hf_error_detail());
 }
 
 static void start_hands(struct worker *worker)
@@ -485,8 +541,11 @@ static void start_hands(struct worker *worker)
 		if (hf_owner_new(&hand->owner))
 			check_fail("no memory for an owner");
 		open_handles(hand);
+		open_members(hand);
 		if (i == 0)
 			open_lasting(hand);
+		if (i == 1)
+			(void)open_thing(worker, &sparse_thing, &hand->sparse);
 	}
 	for (int i = 0; i < threads; i++)
 		if (pthread_create(&worker->hands[i].thread, NULL, run_hand, &worker->hands[i]))
@@ -504,7 +563,7 @@ static void ration_memory(struct worker *worker)
 		number = number * UINT64_C(6364136223846793005) + 1;
 		failing_from = is_short ? asked + 1 + (long)(number >> 60) : 0;
 		is_numbering = is_short;
-		pause_ms(2);
+		hand_pause_ms(2);
 	}
 	(void)end_watching();
 }
@@ -570,7 +629,7 @@ static void expect_no_holds(struct worker *worker)
 {
 	int64_t ends_at = record_now() + LEFT_MS * MS;
 	while (count_holds(worker) > 0 && record_now() < ends_at)
-		pause_ms(5);
+		hand_pause_ms(5);
 	uint64_t holds = count_holds(worker);
 	if (!holds)
 		return;
@@ -605,7 +664,10 @@ int run_worker(const struct worker_options *options)
 		(void)pthread_join(hand->thread, NULL);
 		for (int j = 0; j < hand->handles; j++)
 			thing_close(&hand->handle[j]);
+		for (int j = 0; j < RED_SERVERS; j++)
+			thing_close(&hand->member[j]);
 		thing_close(&hand->lasting);
+		thing_close(&hand->sparse);
 		hf_owner_free(hand->owner);
 	}
 	expect_no_holds(worker);

@@ -521,6 +521,16 @@ static void a_waiter_that_is_served_late_is_found(void **state)
 	expect_only(story, RULE_SERVED);
 }
 
+static void a_waiter_of_a_sparse_lock_is_served_sooner(void **state)
+{
+	struct story *story = *state;
+	story->record.head->sparse = LOCK;
+	story->record.head->prompt_ns = 1000 * MS;
+	release(story, acquire_lock(story, 1, 10), 20, 0);
+	refuse(story, 15, 1030, 1030, HF_ETIMEDOUT);
+	expect_only(story, RULE_SERVED);
+}
+
 static void a_lease_that_nobody_ended_is_waited_for(void **state)
 {
 	struct story *story = *state;
@@ -535,6 +545,201 @@ static void a_waiter_has_time_to_recover_from_a_fault(void **state)
 	release(story, acquire_lock(story, 1, 10), 20, 0);
 	add_fault(story, 30, 40, 0);
 	refuse(story, 15, 2500, 2500, HF_ETIMEDOUT);
+	expect_sound(story);
+}
+
+/* ---- forced releases ---- */
+
+/* The process forces a release; whether the server had a hold. */
+static void force(struct story *story, uint16_t process, long at, int was_held)
+{
+	uint32_t number = record_new_hold(&story->record);
+	ADD(.moment = FORCING, .at = AT(at), .hold = number, .process = process, .covers = LOCK);
+	ADD(.moment = FORCED, .at = AT(at + 1), .hold = number, .process = process,
+	    .until = was_held);
+}
+
+static void an_overlap_after_a_forced_release_is_only_counted(void **state)
+{
+	struct story *story = *state;
+	uint32_t first = acquire_lock(story, 1, 10);
+	force(story, 2, 15, 1);
+	uint32_t second = acquire_lock(story, 2, 20);
+	release(story, first, 30, 0);
+	release(story, second, 40, 0);
+	expect_sound(story);
+	assert_int_equal(story->verdict.overlaps_by_force, 1);
+}
+
+static void a_loss_after_a_forced_release_is_sound(void **state)
+{
+	struct story *story = *state;
+	uint32_t hold = acquire_lock(story, 1, 10);
+	force(story, 2, 15, 1);
+	lose(story, hold, 20);
+	release(story, hold, 30, HF_ELOST);
+	expect_sound(story);
+}
+
+/* The process that forces a release holds the lock, and says so once more at the given time. */
+static void force_own_hold(struct story *story, long at, int was_held)
+{
+	uint32_t hold = acquire_lock(story, 1, 10);
+	force(story, 1, 15, was_held);
+	ADD(.moment = CONFIRMED, .at = AT(at), .until = AT(1010), .hold = hold);
+	release(story, hold, 30, 0);
+}
+
+static void a_hold_that_lasts_through_a_forced_release_is_found(void **state)
+{
+	force_own_hold(*state, 20, 1);
+	expect_only(*state, RULE_FORCED);
+}
+
+static void a_process_that_forces_a_release_believes_nothing(void **state)
+{
+	struct story *story = *state;
+	uint32_t first = acquire_lock(story, 1, 10);
+	force(story, 1, 15, 1);
+	release(story, acquire_lock(story, 2, 20), 30, 0);
+	release(story, first, 40, HF_ELOST);
+	lose(story, first, 35);
+	expect_sound(story);
+	assert_int_equal(story->verdict.overlaps_by_force, 0);
+}
+
+static void a_renewed_hold_may_be_forced_away(void **state)
+{
+	struct story *story = *state;
+	force(story, 2, 3000, 1);
+	lose_a_renewed_hold(story, 3500);
+	expect_sound(story);
+}
+
+static void tokens_of_a_forced_lock_may_be_returned_in_any_order(void **state)
+{
+	struct story *story = *state;
+	uint32_t late = record_new_hold(&story->record);
+	ADD(.moment = ASKED, .at = AT(5), .hold = late, .process = 2, .covers = LOCK, .share = 1);
+	hold_with_token(story, 10, 8);
+	force(story, 1, 12, 1);
+	ADD(.moment = GRANTED, .at = AT(20), .until = AT(500), .hold = late, .token = 7);
+	release(story, late, 22, 0);
+	expect_sound(story);
+}
+
+static void a_hold_may_last_until_the_forced_release_returns(void **state)
+{
+	force_own_hold(*state, 15, 1);
+	expect_sound(*state);
+}
+
+static void a_forced_release_of_nothing_ends_no_hold(void **state)
+{
+	force_own_hold(*state, 20, 0);
+	expect_sound(*state);
+}
+
+/* ---- holds that end too late, or that come back ---- */
+
+/* The first hold is said to be held until the given time, although the second one was granted at 20 ms. */
+static void outlive(struct story *story, long until)
+{
+	story->record.head->one_master = 1;
+	uint32_t first = acquire_lock(story, 1, 10);
+	add_fault(story, 12, 14, LOSES_DATA);
+	release(story, acquire_lock(story, 2, 20), 30, 0);
+	ADD(.moment = CONFIRMED, .at = AT(50), .until = AT(until), .hold = first);
+	release(story, first, until - 1, 0);
+}
+
+static void a_forgotten_hold_that_ends_within_its_lease_is_sound(void **state)
+{
+	outlive(*state, 3000);
+	expect_sound(*state);
+}
+
+static void a_forgotten_hold_that_lasts_is_found(void **state)
+{
+	outlive(*state, 3100);
+	expect_only(*state, RULE_OUTLIVED);
+}
+
+static void see(struct story *story, uint32_t hold, long asked, long at)
+{
+	ADD(.moment = SEEN, .until = AT(asked), .at = AT(at), .identity = 1000 + hold,
+	    .covers = LOCK);
+}
+
+static void a_hold_that_is_seen_before_its_release_returns_is_sound(void **state)
+{
+	struct story *story = *state;
+	uint32_t hold = acquire_lock(story, 1, 10);
+	release(story, hold, 20, 0);
+	see(story, hold, 20, 25);
+	expect_sound(story);
+}
+
+static void a_hold_that_is_seen_after_its_release_is_found(void **state)
+{
+	struct story *story = *state;
+	uint32_t hold = acquire_lock(story, 1, 10);
+	release(story, hold, 20, 0);
+	see(story, hold, 22, 25);
+	expect_only(story, RULE_GHOST);
+}
+
+static void a_request_that_was_kept_may_bring_a_hold_back(void **state)
+{
+	struct story *story = *state;
+	uint32_t hold = acquire_lock(story, 1, 10);
+	add_fault(story, 12, 21, KEEPS_REQUESTS);
+	release(story, hold, 20, 0);
+	see(story, hold, 22, 25);
+	expect_sound(story);
+}
+
+/* ---- most servers ---- */
+
+/* Faults of two servers, and of one more at the given time; the hold of most servers ends at 9 s. */
+static void lose_the_whole(struct story *story, long third_at)
+{
+	uint32_t hold = record_new_hold(&story->record);
+	ADD(.moment = ASKED, .at = AT(9), .hold = hold, .process = 1, .covers = LOCK, .share = 1,
+	    .flags = RENEWED | MAJORITY);
+	ADD(.moment = GRANTED, .at = AT(10), .until = AT(9000), .hold = hold);
+	for (uint16_t server = 1; server <= 3; server++) {
+		uint32_t number = record_new_hold(&story->record);
+		long at = server == 3 ? third_at : 7000;
+		ADD(.moment = FAULT, .at = AT(at), .hold = number, .share = server,
+		    .flags = LOSES_DATA);
+		ADD(.moment = HEALED, .at = AT(at + 10), .hold = number);
+	}
+	ADD(.moment = ENDED, .at = AT(9000), .hold = hold);
+	release(story, hold, 9001, HF_ELOST);
+}
+
+static void a_loss_of_most_servers_is_sound(void **state)
+{
+	lose_the_whole(*state, 7500);
+	expect_sound(*state);
+}
+
+static void a_loss_of_few_servers_is_found(void **state)
+{
+	lose_the_whole(*state, 2000);
+	expect_only(*state, RULE_MINORITY);
+}
+
+static void a_whole_needs_time_to_become_complete(void **state)
+{
+	struct story *story = *state;
+	uint32_t hold = record_new_hold(&story->record);
+	ADD(.moment = ASKED, .at = AT(9), .hold = hold, .process = 1, .covers = LOCK, .share = 1,
+	    .flags = RENEWED | MAJORITY);
+	ADD(.moment = GRANTED, .at = AT(10), .until = AT(9000), .hold = hold);
+	ADD(.moment = ENDED, .at = AT(4000), .hold = hold);
+	release(story, hold, 4001, HF_ELOST);
 	expect_sound(story);
 }
 
@@ -586,8 +791,25 @@ int main(void)
 		STORY(an_impossible_answer_is_found),
 		STORY(a_waiter_of_a_free_lock_must_be_served),
 		STORY(a_waiter_that_is_served_late_is_found),
+		STORY(a_waiter_of_a_sparse_lock_is_served_sooner),
 		STORY(a_lease_that_nobody_ended_is_waited_for),
 		STORY(a_waiter_has_time_to_recover_from_a_fault),
+		STORY(an_overlap_after_a_forced_release_is_only_counted),
+		STORY(a_loss_after_a_forced_release_is_sound),
+		STORY(a_hold_that_lasts_through_a_forced_release_is_found),
+		STORY(a_process_that_forces_a_release_believes_nothing),
+		STORY(a_renewed_hold_may_be_forced_away),
+		STORY(tokens_of_a_forced_lock_may_be_returned_in_any_order),
+		STORY(a_hold_may_last_until_the_forced_release_returns),
+		STORY(a_forced_release_of_nothing_ends_no_hold),
+		STORY(a_forgotten_hold_that_ends_within_its_lease_is_sound),
+		STORY(a_forgotten_hold_that_lasts_is_found),
+		STORY(a_hold_that_is_seen_before_its_release_returns_is_sound),
+		STORY(a_hold_that_is_seen_after_its_release_is_found),
+		STORY(a_request_that_was_kept_may_bring_a_hold_back),
+		STORY(a_loss_of_most_servers_is_sound),
+		STORY(a_loss_of_few_servers_is_found),
+		STORY(a_whole_needs_time_to_become_complete),
 		STORY(something_left_on_the_server_is_found),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
