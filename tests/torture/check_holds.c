@@ -153,8 +153,8 @@ static void check_replicas(struct sweep *sweep, const struct hold *hold)
 {
 	for (size_t i = 0; i < sweep->faults && hold->granted_at; i++) {
 		const struct fault *fault = &sweep->fault[i];
-		if ((fault->effects & STOPS_REPLICAS) && hold->asked_at > fault->begin &&
-		    hold->granted_at < fault->end)
+		if ((fault->effects & STOPS_REPLICAS) && hold->asked_at > fault->stopped_at &&
+		    hold->granted_at < fault->continuing_at)
 			sweep_violate(
 				sweep, RULE_REPLICAS,
 				"%s: granted at %.6f s, but no replica answered from %.6f to %.6f "

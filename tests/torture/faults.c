@@ -317,6 +317,7 @@ static void stop_replicas(struct scene_of_fault *scene)
 	for (int i = 0; i < site->nodes; i++)
 		if (i != site->master)
 			test_server_freeze(site->node[i]);
+	RECORD(scene->record, .moment = STOPPED, .hold = scene->number);
 	pause_ms(between(scene, 50, 400));
 	scene->node = site->master;
 	COMMAND(scene, "CLIENT", "KILL", "TYPE", "normal");
@@ -324,6 +325,7 @@ static void stop_replicas(struct scene_of_fault *scene)
 
 static void continue_replicas(struct scene_of_fault *scene)
 {
+	RECORD(scene->record, .moment = CONTINUING, .hold = scene->number);
 	for (int i = 0; i < scene->site->nodes; i++)
 		test_server_thaw(scene->site->node[i]);
 }
@@ -458,16 +460,16 @@ void fault_play_kind(struct scene_of_fault *scene, int number)
 	scene->node = between(scene, 0, scene->site->nodes - 1);
 	scene->member = crew_pick(scene->crew, chance_draw(&scene->random));
 	scene->lasts_ms = draw_length(scene, kind);
-	uint32_t id = record_new_hold(scene->record);
+	scene->number = record_new_hold(scene->record);
 	uint8_t effects = kind->effects | (kind->data_at & here ? LOSES_DATA : 0);
-	RECORD(scene->record, .moment = FAULT, .hold = id, .code = (int16_t)number,
+	RECORD(scene->record, .moment = FAULT, .hold = scene->number, .code = (int16_t)number,
 	       .share = (uint16_t)(is_of_one_server(kind) ? scene->node + 1 : 0), .flags = effects);
 	atomic_store(&scene->record->head->is_faulty, 1);
 	kind->begin(scene);
 	pause_ms(scene->lasts_ms);
 	if (kind->end)
 		kind->end(scene);
-	RECORD(scene->record, .moment = HEALED, .hold = id);
+	RECORD(scene->record, .moment = HEALED, .hold = scene->number);
 	/* What was kept back arrives now. */
 	if (kind->end)
 		pause_ms(between(scene, 5, 30));

@@ -12,6 +12,7 @@ struct scene_of_fault {
 	uint64_t random;
 	uint64_t kinds;         /* which faults may happen, one bit each */
 	int line, node, member; /* the victims, drawn before each fault */
+	uint32_t number;        /* of the fault in the record */
 	int lasts_ms;           /* how long it is to last */
 };
 

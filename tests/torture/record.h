@@ -37,7 +37,9 @@ enum moment {
 	LEFT_BEHIND, /* something else is on the servers at the end */
 	FORCING,     /* a forced release begins */
 	FORCED,      /* it returned; until: whether the server had a hold */
-	SEEN         /* a query that began at the time in until named this identity as the holder */
+	SEEN,        /* a query that began at the time in until named this identity as the holder */
+	STOPPED,     /* what the fault of that number stops has stopped */
+	CONTINUING   /* it is about to continue */
 };
 
 /* What a fault may lead to. */

@@ -68,16 +68,26 @@ static void note_fault(struct sweep *sweep, const struct event *event)
 {
 	struct fault *fault = &sweep->fault[sweep->faults++];
 	*fault = (struct fault){.begin = event->at,
+	                        .stopped_at = event->at,
 	                        .end = FOREVER,
+	                        .continuing_at = FOREVER,
 	                        .server = event->share,
 	                        .effects = event->flags};
 	assert(event->code >= 0 && event->code < RECORD_FAULTS);
 	sweep->verdict->faults[event->code]++;
 	for (uint64_t i = 0; i < sweep->events; i++) {
 		const struct event *other = &sweep->record->events[i];
-		if (atomic_load(&other->moment) == HEALED && other->hold == event->hold)
-			fault->end = other->at;
+		if (other->hold != event->hold)
+			continue;
+		switch ((enum moment)other->moment) {
+		case HEALED: fault->end = other->at; break;
+		case STOPPED: fault->stopped_at = other->at; break;
+		case CONTINUING: fault->continuing_at = other->at; break;
+		default: break;
+		}
 	}
+	if (fault->continuing_at > fault->end)
+		fault->continuing_at = fault->end;
 }
 
 /* ---- forced releases ---- */

@@ -29,7 +29,8 @@ struct hold {
 
 struct fault {
 	int64_t begin, end;
-	uint16_t server; /* from 1 on; 0: none, or several */
+	int64_t stopped_at, continuing_at; /* between these, what it stops surely stands still */
+	uint16_t server;                   /* from 1 on; 0: none, or several */
 	uint8_t effects;
 };
 

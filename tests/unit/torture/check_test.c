@@ -459,6 +459,28 @@ static void a_grant_without_replicas_is_found(void **state)
 	expect_only(story, RULE_REPLICAS);
 }
 
+static void a_grant_before_replicas_have_stopped_is_sound(void **state)
+{
+	struct story *story = *state;
+	uint32_t number = record_new_hold(&story->record);
+	ADD(.moment = FAULT, .at = AT(2), .hold = number, .flags = STOPS_REPLICAS);
+	ADD(.moment = STOPPED, .at = AT(12), .hold = number);
+	release(story, acquire_lock(story, 1, 10), 20, 0);
+	ADD(.moment = HEALED, .at = AT(90), .hold = number);
+	expect_sound(story);
+}
+
+static void a_grant_after_replicas_continue_is_sound(void **state)
+{
+	struct story *story = *state;
+	uint32_t number = record_new_hold(&story->record);
+	ADD(.moment = FAULT, .at = AT(2), .hold = number, .flags = STOPS_REPLICAS);
+	ADD(.moment = CONTINUING, .at = AT(40), .hold = number);
+	release(story, acquire_lock(story, 1, 42), 50, 0);
+	ADD(.moment = HEALED, .at = AT(90), .hold = number);
+	expect_sound(story);
+}
+
 /* ---- calls ---- */
 
 static void a_call_that_never_returns_is_found(void **state)
@@ -785,6 +807,8 @@ int main(void)
 		STORY(a_renewal_after_the_end_is_found),
 		STORY(a_valid_until_that_comes_nearer_is_found),
 		STORY(a_grant_without_replicas_is_found),
+		STORY(a_grant_before_replicas_have_stopped_is_sound),
+		STORY(a_grant_after_replicas_continue_is_sound),
 		STORY(a_call_that_never_returns_is_found),
 		STORY(a_call_that_returns_late_is_found),
 		STORY(a_process_that_was_stopped_may_return_late),
