@@ -121,7 +121,7 @@ torture-short: need-build-test maybe-zookeeper ## the same in 5 minutes, without
 	@$(call build,release,torture_live)
 	@build/release/tests/torture_live --minutes 3.5 $(if $(SEED),--seed $(SEED))
 
-torture-mutants: need-build-test ## show that torture notices a library that is broken on purpose, an hour
+torture-mutants: need-build-test ## show that torture notices a library that is broken on purpose, 15 minutes
 	@$(call build,release,torture_mutants)
 	@tools/torture-mutants
 
