@@ -3,10 +3,11 @@
  *
  *   limits --pair FILE [own] URL BOARD      a connection for each thread, one command at a time
  *   limits --pair FILE pipelined URL BOARD  one connection, the commands of all owners in one write
+ *   limits --pair FILE durable URL BOARD    the same, and a replica acknowledges all locks at once
  *   limits move URL BOARD                   one connection, one script per grant that moves the hold
  *   limits --pair FILE --start URL NAME     takes one lock, says so, and exits after a byte of input
  *
- * The first two send the commands in the file, which are the library's own; see pair.h. Nothing here
+ * The first three send the commands in the file, which are the library's own; see pair.h. Nothing here
  * may use the library, or --start would also measure how long it takes to load.
  */
 #include "pair.h"
@@ -16,6 +17,7 @@ struct bench {
 	int port;
 	struct pair pair;
 	char released[16]; /* the server's reply to a release, recorded once */
+	bool is_durable;   /* a WAIT for one replica follows the locks */
 };
 
 /* One command of the pair for the i-th owner and the i-th of the locks that begin with this name. */
@@ -93,6 +95,15 @@ static struct bytes join_commands(const struct bench *bench, const struct comman
 	return all;
 }
 
+static void append(struct bytes *bytes, const char *data, size_t length)
+{
+	bytes->data = realloc(bytes->data, bytes->length + length);
+	if (!bytes->data)
+		fail("out of memory");
+	memcpy(bytes->data + bytes->length, data, length);
+	bytes->length += length;
+}
+
 /* The same reply, repeated for each owner. */
 static struct bytes repeat_reply(const char *reply, long count)
 {
@@ -101,6 +112,16 @@ static struct bytes repeat_reply(const char *reply, long count)
 	for (long i = 0; i < count; i++)
 		memcpy(all.data + strlen(reply) * (size_t)i, reply, strlen(reply));
 	return all;
+}
+
+/* One replica has all that was written before; in the same write, so that this takes no more steps. */
+static void add_wait(struct bytes *commands, struct bytes *replies)
+{
+	char *words[] = {"WAIT", "1", "1000"};
+	struct bytes wait = encode_words(3, words);
+	append(commands, wait.data, wait.length);
+	append(replies, ":1\r\n", 4);
+	free(wait.data);
 }
 
 /* Writes the commands of all owners at once and reads all their replies into the buffer. */
@@ -120,6 +141,8 @@ static void measure_pipelined(void *arg, const struct work *work, struct tally *
 	struct bytes releases = join_commands(bench, &bench->pair.release, work);
 	struct bytes granted = repeat_reply(PAIR_GRANTED, work->count);
 	struct bytes released = repeat_reply(bench->released, work->count);
+	if (bench->is_durable)
+		add_wait(&acquires, &granted);
 	char *buffer = alloc_zeroed(granted.length + released.length, 1);
 	int fd = connect_port(bench->port);
 	memset(ret_tally, 0, sizeof(*ret_tally));
@@ -287,6 +310,7 @@ static const struct variant {
 } variants[] = {
 	{"own", "bare loop", own_jobs, true},
 	{"pipelined", "pipelined loop", pipelined_jobs, true},
+	{"durable", "pipelined loop with WAIT", pipelined_jobs, true},
 	{"move", "one script per grant", move_jobs, false},
 };
 
@@ -311,6 +335,7 @@ static void try_pair(struct bench *bench)
 static int run_peer(const struct variant *variant, struct bench *bench, const char *url)
 {
 	bench->port = url_port(url);
+	bench->is_durable = strcmp(variant->option, "durable") == 0;
 	if (variant->needs_pair && bench->pair.acquire.count == 0)
 		fail("%s: --pair FILE is required", variant->option);
 	if (variant->needs_pair)
@@ -347,7 +372,7 @@ int main(int argc, char **argv)
 		status = run_peer(variant, &bench, argv[i]);
 	else
 		fprintf(stderr,
-		        "usage: %s [--pair FILE] [own|pipelined|move] URL BOARD\n"
+		        "usage: %s [--pair FILE] [own|pipelined|durable|move] URL BOARD\n"
 		        "       %s --pair FILE --start URL NAME\n",
 		        argv[0], argv[0]);
 	pair_free(&bench.pair);

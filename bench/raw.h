@@ -13,10 +13,13 @@ struct bytes {
 	size_t length;
 };
 
-/* The port in "redis://127.0.0.1:PORT"; every server of the benchmark is on this machine. */
+/*
+ * The port in "redis://127.0.0.1:PORT", of several servers that of the first; every server of the
+ * benchmark is on this machine.
+ */
 static inline int url_port(const char *url)
 {
-	const char *colon = strrchr(url, ':');
+	const char *host = strstr(url, "://"), *colon = host ? strchr(host + 3, ':') : NULL;
 	long port = colon ? strtol(colon + 1, NULL, 10) : 0;
 	if (port < 1 || port > 65535)
 		fail("no port in %s", url);

@@ -67,6 +67,9 @@ ROWS = [
     Row("holdfast-cluster", "Holdfast (Cluster)", "holdfast", group="deployed", server="cluster", base="holdfast"),
     Row("holdfast-replica", "Holdfast, replicas=1 (replica)", "holdfast", group="deployed", server="replica",
         base="holdfast", settings="?replicas=1"),
+    # It sends the scripts that the row before has brought to these servers.
+    Row("durable", "pipelined loop in C, one WAIT (replica)", "limits", ["durable"], group="deployed",
+        server="replica", base="bare"),
     replicated("redisson4-small", REDISSON_4, "small", "small pools"),
     replicated("redisson4", REDISSON_4, "default", "defaults"),
     replicated("redisson3-small", REDISSON_3, "small", "small pools"),
