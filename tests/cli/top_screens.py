@@ -294,13 +294,14 @@ def waited_for_comes_before_old(server):
 
 
 def state_follows_the_ttl(server):
-    server.hold("renewed", ttl_ms=3000)
+    server.hold("renewed", ttl_ms=6000)
     top = Top(server, "-d", "200ms")
     top.expect("renewed")
-    for _ in range(3):
-        time.sleep(0.3)
-        server.command("PEXPIRE", "renewed", 3000)
-    top.expect("renewing")
+
+    def is_renewing():
+        server.command("PEXPIRE", "renewed", 6000)
+        return top.shows("renewing")
+    wait_until(is_renewing, "its state is renewing", top)
     top.expect("AT RISK")
     top.expect("No locks.")
     quit_top(top)
