@@ -4,11 +4,11 @@
  *   limits --pair FILE [own] URL BOARD      a connection for each thread, one command at a time
  *   limits --pair FILE pipelined URL BOARD  one connection, the commands of all owners in one write
  *   limits --pair FILE durable URL BOARD    the same, and a replica acknowledges all locks at once
- *   limits move URL BOARD                   one connection, one script per grant that moves the hold
- *   limits --pair FILE --start URL NAME     takes one lock, says so, and exits after a byte of input
+ *   limits move URL BOARD                   one connection, one script moves the hold to the next
+ *   limits --pair FILE --start URL NAME     takes one lock, says so, and exits after input
  *
- * The first three send the commands in the file, which are the library's own; see pair.h. Nothing here
- * may use the library, or --start would also measure how long it takes to load.
+ * The first three send the commands in the file, which are the library's own; see pair.h. Nothing
+ * here may use the library, or --start would also measure how long it takes to load.
  */
 #include "pair.h"
 #include "peer.h"
@@ -20,7 +20,9 @@ struct bench {
 	bool is_durable;   /* a WAIT for one replica follows the locks */
 };
 
-/* One command of the pair for the i-th owner and the i-th of the locks that begin with this name. */
+/*
+ * One command of the pair for the i-th owner and the i-th of the locks that begin with this name.
+ */
 static struct bytes make_numbered(const struct bench *bench, const struct command *command,
                                   const char *name, long i)
 {
@@ -114,7 +116,9 @@ static struct bytes repeat_reply(const char *reply, long count)
 	return all;
 }
 
-/* One replica has all that was written before; in the same write, so that this takes no more steps. */
+/*
+ * One replica has all that was written before; in the same write, so that this takes no more steps.
+ */
 static void add_wait(struct bytes *commands, struct bytes *replies)
 {
 	char *words[] = {"WAIT", "1", "1000"};
@@ -314,7 +318,9 @@ static const struct variant {
 	{"move", "one script per grant", move_jobs, false},
 };
 
-/* Locks and unlocks once: the server must know the scripts, and the reply to a release is recorded. */
+/*
+ * Locks and unlocks once: the server must know the scripts, and the reply to a release is recorded.
+ */
 static void try_pair(struct bench *bench)
 {
 	char line[8];

@@ -325,7 +325,9 @@ static int64_t clock_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* A walk over a large cluster takes long, and the servers are to be busy with it only now and then. */
+/*
+ * A walk over a large cluster takes long, and the servers are to be busy with it only now and then.
+ */
 static void rest(int64_t took_ms)
 {
 	int64_t ms = FOLLOW_REST * took_ms > FOLLOW_MS ? FOLLOW_REST * took_ms : FOLLOW_MS;

@@ -115,7 +115,8 @@ struct board_summary {
 	int64_t walk_took_ms;   /* how long that took */
 	int64_t unreachable_ms; /* 0: the server answers */
 	int64_t ping_us;        /* the latest round trip; -1: none yet */
-	int64_t server_ms; /* the server's clock, in ms since 1970; until it is known, this host's */
+	/* The server's clock, in ms since 1970; until it is known, that of this host. */
+	int64_t server_ms;
 	int nodes, nodes_down;   /* on a Cluster its masters; as of the latest request */
 	char why[256];           /* why the server is unreachable, or refuses */
 	char walk_refused[256];  /* why there is no walk, or "" */

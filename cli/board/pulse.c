@@ -3,7 +3,8 @@
 
 /*
  * An expiry that nobody has changed can differ a little: Redis rounds, and a busy host can stop it
- * between the two clocks that it reads. What is less than a twentieth of the lease is not a renewal.
+ * between the two clocks that it reads. What is less than a twentieth of the lease is not a
+ * renewal.
  */
 #define ROUNDING_MS 20
 #define PARTS       20

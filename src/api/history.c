@@ -1,6 +1,6 @@
 /*
- * Reads the history: makes one row for each hold of the entries that say how it began and ended, and
- * one for each entry that says that a call waited in vain.
+ * Reads the history: makes one row for each hold of the entries that say how it began and ended,
+ * and one for each entry that says that a call waited in vain.
  */
 #include "api/client.h"
 #include "api/history_row.h"
@@ -265,7 +265,10 @@ static int on_end(hf_history *history, const struct entry *entry, hf_history_end
 	return rc;
 }
 
-/* The call ended some time before its entry was added, and the server never had a hold of its owner. */
+/*
+ * The call ended some time before its entry was added, and the server never had a hold of its
+ * owner.
+ */
 static int on_wait(hf_history *history, const struct entry *entry, hf_history_end end)
 {
 	hf_history_row *row = new_row(entry);

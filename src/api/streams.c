@@ -226,8 +226,8 @@ static int report_slots(const struct coverage *coverage)
 }
 
 /*
- * A stream whose slot moves to a master that was asked before would be missed. So the walk is repeated
- * if the slots have other masters after it.
+ * A stream whose slot moves to a master that was asked before would be missed. So the walk is
+ * repeated if the slots have other masters after it.
  */
 int hf__streams_find(struct hf__streams *streams, struct hf_client *client, struct hf__buffer *rows)
 {

@@ -34,8 +34,8 @@ void hf__streams_init(struct hf__streams *streams, const char *prefix, const cha
 void hf__streams_done(struct hf__streams *streams);
 
 /*
- * Finds the streams of all masters; those that were found before are kept. HF_ENOTNOW: slots are being
- * moved, or have no master, so streams can be missing.
+ * Finds the streams of all masters; those that were found before are kept. HF_ENOTNOW: slots are
+ * being moved, or have no master, so streams can be missing.
  */
 int hf__streams_find(struct hf__streams *streams, struct hf_client *client,
                      struct hf__buffer *rows);

@@ -332,8 +332,8 @@ static char *put_client(char *at, const struct hf__core *core)
 }
 
 /*
- * How a call gave up, for how long it had waited, how long ago that was, and the lines of the client's
- * description.
+ * How a call gave up, for how long it had waited, how long ago that was, and the lines of the
+ * client's description.
  */
 static char *put_wait(char *at, const struct hf__core *core, const struct hf__history_entry *entry)
 {
@@ -456,8 +456,7 @@ int hf__verbs_encode(struct hf__conn *conn, struct hf__cmd *cmd)
 	const char *publish = conn->redis->is_sharded ? "SPUBLISH" : "PUBLISH";
 	struct maker maker = {conn->redis->core, conn->redis, publish, cmd, item_of(cmd, 0)};
 	const struct hf__lock *lock = maker.item.lock;
-	const struct hf__recipe *recipe =
-		hf__recipe_of(lock ? hf__lock_kind(lock) : 0, cmd->verb);
+	const struct hf__recipe *recipe = hf__recipe_of(lock ? hf__lock_kind(lock) : 0, cmd->verb);
 	struct choice choice;
 	choose(maker.core, cmd, recipe, &choice);
 	struct size size = measure(&maker, items, &choice);

@@ -150,7 +150,10 @@ static void a_cluster_that_is_down_is_waited_for(void **state)
 	free(held);
 }
 
-/* Calls that wait for a name of the last master until its nodes agree that the cluster is down, and until they end. */
+/*
+ * Calls that wait for a name of the last master until its nodes agree that the cluster is down, and
+ * until they end.
+ */
 static void expect_down(struct side *side)
 {
 	long long before = test_now_ms();

@@ -233,7 +233,9 @@ static void what_needs_a_name_is_refused(void **state)
 
 /* ---- slots that move, nodes that fail ---- */
 
-/* While a slot is open its stream can be at either node, so the result may lack names, and says so. */
+/*
+ * While a slot is open its stream can be at either node, so the result may lack names, and says so.
+ */
 static void a_slot_that_is_being_moved_is_reported(void **state)
 {
 	hf_client *client = open_cluster(HF_CLIENT(.history = "yes"));
@@ -266,8 +268,8 @@ static void a_slot_that_is_being_moved_is_reported(void **state)
 }
 
 /*
- * The reader has never asked for a name in it, so its map still has the old master. What it hears of
- * the slots differs after the walk, which it therefore repeats.
+ * The reader has never asked for a name in it, so its map still has the old master. What it hears
+ * of the slots differs after the walk, which it therefore repeats.
  */
 static void a_slot_that_has_moved_is_found_by_an_outdated_map(void **state)
 {

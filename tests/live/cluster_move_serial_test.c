@@ -265,8 +265,9 @@ static void wake_waiters(int node, const char *lock)
 }
 
 /*
- * Of a lock that is held and waited for, only the lock itself has moved, and the rest is still at the source. What is
- * written anew at the target would be refused by it as BUSYKEY when the rest is moved.
+ * Of a lock that is held and waited for, only the lock itself has moved, and the rest is still at
+ * the source. What is written anew at the target would be refused by it as BUSYKEY when the rest is
+ * moved.
  */
 static void notes_do_not_stop_a_move(void **state)
 {

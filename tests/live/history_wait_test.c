@@ -1,4 +1,7 @@
-/* The history of calls that waited in vain: what is entered about them, and that it is entered once. */
+/*
+ * The history of calls that waited in vain: what is entered about them, and that it is entered
+ * once.
+ */
 #include "live/history.h"
 
 #include "redis/recipe.h"

@@ -1,6 +1,6 @@
 /*
- * A Cluster of one running node, whose slot of "orders" can be opened. Scripts are run there without the library, so
- * that every key can be placed by hand.
+ * A Cluster of one running node, whose slot of "orders" can be opened. Scripts are run there
+ * without the library, so that every key can be placed by hand.
  */
 #ifndef TESTS_LIVE_OPEN_SLOT_H
 #define TESTS_LIVE_OPEN_SLOT_H

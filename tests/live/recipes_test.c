@@ -1,6 +1,7 @@
 /*
- * Every request that recipe.c knows, at a node of a real Cluster: its keys show the node whether it owns
- * them, they are those of what the request is about, and while their slot is open the script needs no other key.
+ * Every request that recipe.c knows, at a node of a real Cluster: its keys show the node whether it
+ * owns them, they are those of what the request is about, and while their slot is open the script
+ * needs no other key.
  */
 #include "live/open_slot.h"
 
@@ -361,7 +362,9 @@ static bool is_blind(const struct trial *trial)
 	return trial->verb == HF__ASK && trial->kind == HF_READ; /* readers share */
 }
 
-/* The keys are those of what the request is about: it is answered in another way than without them. */
+/*
+ * The keys are those of what the request is about: it is answered in another way than without them.
+ */
 static void try_to_find(struct trial trial)
 {
 	bool found = is_blind(&trial);

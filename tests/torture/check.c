@@ -98,8 +98,8 @@ static const struct hold *find_oldest(const struct sweep *sweep, const struct sc
 }
 
 /*
- * A grant may have been made a lease before its call returned. Permits without an owner that were forgotten are still
- * released, so that there are too many for good.
+ * A grant may have been made a lease before its call returned. Permits without an owner that were
+ * forgotten are still released, so that there are too many for good.
  */
 static int64_t data_matters_from(const struct sweep *sweep, const struct hold *hold)
 {
@@ -107,9 +107,9 @@ static int64_t data_matters_from(const struct sweep *sweep, const struct hold *h
 }
 
 /*
- * A hold that a server has forgotten is not renewed any more, so it is lost within one lease after somebody else was
- * granted the lock. That is certain only if that call began after the grant, and if there is no second master which
- * may have made one of the two grants.
+ * A hold that a server has forgotten is not renewed any more, so it is lost within one lease after
+ * somebody else was granted the lock. That is certain only if that call began after the grant, and
+ * if there is no second master which may have made one of the two grants.
  */
 static void check_outlived(struct sweep *sweep, const struct scene *scene, const struct hold *old,
                            const struct hold *late)
@@ -189,9 +189,10 @@ static bool has_order(const struct sweep *sweep, const struct hold *hold, int re
 }
 
 /*
- * Holds that exclude each other are granted in the order in which the grants are returned. Where a second master may
- * have granted one of them, that is only certain if the second call began after the first grant. A server that has lost
- * its data goes by its clock, which must not have been set back.
+ * Holds that exclude each other are granted in the order in which the grants are returned. Where a
+ * second master may have granted one of them, that is only certain if the second call began after
+ * the first grant. A server that has lost its data goes by its clock, which must not have been set
+ * back.
  */
 static bool is_ordered(const struct sweep *sweep, const struct hold *last, const struct hold *hold)
 {
@@ -253,7 +254,10 @@ static bool is_doubtful(const struct hold *hold, bool is_killed)
 	return is_killed && !hold->granted_at && (!hold->refused_at || hold->code == HF_EUNKNOWN);
 }
 
-/* Permits without an owner are gone if their process was killed; if it was killed in a call, they may be. */
+/*
+ * Permits without an owner are gone if their process was killed; if it was killed in a call, they
+ * may be.
+ */
 static struct range expect_permits(const struct sweep *sweep, int resource)
 {
 	int64_t total = sweep->record->head->resource[resource].total, gone = 0, doubtful = 0;
@@ -354,7 +358,10 @@ static size_t find_gaps(const struct sweep *sweep, int resource, struct span *sp
 	return gaps;
 }
 
-/* After a fault, connections and leases have this long to recover; nobody leaves a lease of a sparse resource. */
+/*
+ * After a fault, connections and leases have this long to recover; nobody leaves a lease of a
+ * sparse resource.
+ */
 static int64_t recovery_ns(const struct sweep *sweep, int resource)
 {
 	const struct record_head *head = sweep->record->head;
@@ -386,8 +393,8 @@ static void check_wait(struct sweep *sweep, const struct hold *hold, struct span
 }
 
 /*
- * Only of calls that want one resource: the others need several to be free at the same time. Java waits in ways of its
- * own.
+ * Only of calls that want one resource: the others need several to be free at the same time. Java
+ * waits in ways of its own.
  */
 static void check_waits(struct sweep *sweep, int resource, struct span *spans)
 {

@@ -37,11 +37,10 @@ struct verdict {
 	uint64_t foreign_grants;
 	uint64_t grants_in_faults; /* that were returned while a fault lasted */
 	uint64_t losses;           /* that were reported */
-	uint64_t
-		overlaps_by_loss; /* second holders after the servers had lost data: not promised otherwise */
-	uint64_t
-		overlaps_with_java; /* second holders while Java did not notice its loss: likewise */
-	uint64_t overlaps_by_force; /* second holders after a forced release: likewise */
+	/* Second holders where nothing else is promised: after the servers had lost data, */
+	uint64_t overlaps_by_loss;
+	uint64_t overlaps_with_java; /* while Java did not notice its loss, */
+	uint64_t overlaps_by_force;  /* and after a forced release. */
 	uint64_t faults[RECORD_FAULTS];
 };
 

@@ -1,4 +1,7 @@
-/* The rules of torture's checker that are about each hold alone: losses, renewals, replicas, calls, answers. */
+/*
+ * The rules of torture's checker that are about each hold alone: losses, renewals, replicas, calls,
+ * answers.
+ */
 #include "torture/sweep.h"
 
 #include <holdfast/holdfast.h>
@@ -46,8 +49,9 @@ static int64_t longest_calm(const struct sweep *sweep, int64_t begin, int64_t en
 }
 
 /*
- * A hold is renewed when a third of its lease is over, and if that fails, twelve times per lease from then on. So it
- * is not lost if half of the lease is without a fault after that, or if all faults are short.
+ * A hold is renewed when a third of its lease is over, and if that fails, twelve times per lease
+ * from then on. So it is not lost if half of the lease is without a fault after that, or if all
+ * faults are short.
  */
 static bool could_be_renewed(const struct sweep *sweep, const struct hold *hold)
 {
@@ -86,7 +90,10 @@ static void check_need(struct sweep *sweep, const struct hold *hold)
 
 /* ---- most servers ---- */
 
-/* Which servers a fault had an effect on at that time, one bit each; all bits if it was none in particular. */
+/*
+ * Which servers a fault had an effect on at that time, one bit each; all bits if it was none in
+ * particular.
+ */
 static uint64_t servers_at_fault(const struct sweep *sweep, int64_t at)
 {
 	uint64_t servers = 0;
@@ -115,8 +122,8 @@ static bool did_most_fail(const struct sweep *sweep, int64_t begin, int64_t end)
 }
 
 /*
- * Members that come back are acquired again within the lease of the others, as are those that somebody else had at the
- * time of the grant.
+ * Members that come back are acquired again within the lease of the others, as are those that
+ * somebody else had at the time of the grant.
  */
 static void check_majority(struct sweep *sweep, const struct hold *hold)
 {

@@ -101,7 +101,9 @@ static bool has_ended(const struct member *member)
 	       info.si_pid == member->pid;
 }
 
-/* What it believed is over, so the record calls it killed; that it ended is a failure all the same. */
+/*
+ * What it believed is over, so the record calls it killed; that it ended is a failure all the same.
+ */
 void crew_watch(struct crew *crew)
 {
 	for (int i = 0; i < crew->count; i++) {

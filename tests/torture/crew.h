@@ -43,7 +43,10 @@ void crew_suspend(const struct crew *crew, int member, bool on);
 /* Notes processes that have ended before their time. */
 void crew_watch(struct crew *crew);
 
-/* Waits until all have ended, after the record said so. Those that do not end are killed, which the record shows. */
+/*
+ * Waits until all have ended, after the record said so. Those that do not end are killed, which the
+ * record shows.
+ */
 void crew_finish(struct crew *crew);
 
 #endif

@@ -176,8 +176,8 @@ static void start_empty(struct scene_of_fault *scene)
 }
 
 /*
- * Most servers of red locks forget all that they have, but their connections stay, so that holders learn of it one
- * server after the other.
+ * Most servers of red locks forget all that they have, but their connections stay, so that holders
+ * learn of it one server after the other.
  */
 static void empty_most(struct scene_of_fault *scene)
 {

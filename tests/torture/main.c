@@ -1,15 +1,15 @@
 /*
- * Torture on real servers: processes of many threads use locks of every kind while faults happen, and a checker judges
- * the record of what they believed.
+ * Torture on real servers: processes of many threads use locks of every kind while faults happen,
+ * and a checker judges the record of what they believed.
  *
- *     torture_live [--minutes N] [--sites single,red] [--seed N] [--java] [--faults delay,data-lost] [--pause MS]
- *                  [--stop] [--mutant NUMBER] [--red-mutant NUMBER]
+ *     torture_live [--minutes N] [--sites single,red] [--seed N] [--java] [--pause MS] [--stop]
+ *                  [--faults delay,data-lost] [--mutant NUMBER] [--red-mutant NUMBER]
  *
  *     torture_live --dump FILE [NAME]
  *
- * Time is divided among the sites, and each site's time into rounds. A round that fails is repeated by its site and its
- * seed, which are printed; the faults are the same then, but not what the threads do at the same time. Its record
- * stays in a file, for --dump.
+ * Time is divided among the sites, and each site's time into rounds. A round that fails is repeated
+ * by its site and its seed, which are printed; the faults are the same then, but not what the
+ * threads do at the same time. Its record stays in a file, for --dump.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -250,8 +250,8 @@ static void await_java(const struct round *round)
 }
 
 /*
- * Every fourth round ends with a time without faults, in which every waiter must be served soon, and in every fourth
- * one there is time between the faults to renew all holds.
+ * Every fourth round ends with a time without faults, in which every waiter must be served soon,
+ * and in every fourth one there is time between the faults to renew all holds.
  */
 static void play_faults(struct round *round)
 {

@@ -53,7 +53,9 @@ static void name_member(const struct use *use, int server, char *ret_name, size_
 	(void)hf_lock_identity(use->hand->member[server].lock, use->owner, ret_name, size);
 }
 
-/* Acquires all members alone after the whole was lost, which stays lost. Nobody judges these holds. */
+/*
+ * Acquires all members alone after the whole was lost, which stays lost. Nobody judges these holds.
+ */
 static void visit_members(struct use *use)
 {
 	struct hand *hand = use->hand;
@@ -82,8 +84,8 @@ static void deliver_late(void *arg, int result, int64_t number, const char *text
 }
 
 /*
- * Waits for the end of the whole's lease. Callbacks are slow at that time, so that the clients cannot deliver yet that
- * the members are lost.
+ * Waits for the end of the whole's lease. Callbacks are slow at that time, so that the clients
+ * cannot deliver yet that the members are lost.
  */
 static void await_end(struct use *use)
 {

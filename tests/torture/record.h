@@ -1,9 +1,9 @@
 /*
  * The history of one round of torture, in a file that all processes of the round share.
  *
- * Every process appends what it asks for, what it is answered and what it believes, and the director appends the
- * faults. All of them run on one host, so that one clock orders everything. An event that a killed process had begun
- * to write counts as not written.
+ * Every process appends what it asks for, what it is answered and what it believes, and the
+ * director appends the faults. All of them run on one host, so that one clock orders everything. An
+ * event that a killed process had begun to write counts as not written.
  */
 #ifndef TESTS_TORTURE_RECORD_H
 #define TESTS_TORTURE_RECORD_H
@@ -48,8 +48,8 @@ enum effect {
 	STOPS_CALLS = 2, /* processes stand still, so that calls return late */
 	STOPS_REPLICAS = 4, /* no replica acknowledges anything, so that no grant may count */
 	OBSERVED = 8,       /* nobody did it on purpose: the machine stood still */
-	TURNS_BACK =
-		16, /* the server's wall clock goes back, so that tokens start lower if data is lost too */
+	/* The server's wall clock goes back, so that tokens start lower if data is lost too. */
+	TURNS_BACK = 16,
 	KEEPS_REQUESTS = 32 /* requests arrive after they were given up and repeated */
 };
 
@@ -62,8 +62,8 @@ struct event {
 	uint32_t hold;     /* the same in all events of one acquisition */
 	uint16_t process;
 	int16_t code; /* of an answer */
-	uint16_t
-		share; /* of the capacity of each resource; of a fault: its server, from 1 on, or 0 */
+	/* Of the capacity of each resource; of a fault: its server, from 1 on, or 0. */
+	uint16_t share;
 	uint8_t flags; /* enum effect of a fault, enum trait of a hold */
 	_Atomic uint8_t moment;
 };

@@ -95,7 +95,10 @@ static char *make_url(const struct site *site, int line)
 
 #define USER "worker"
 
-/* The disk counts, and a user's rights can be taken away. The port of a node that was killed stays free. */
+/*
+ * The disk counts, and a user's rights can be taken away. The port of a node that was killed stays
+ * free.
+ */
 static struct test_server *start_node(bool appendonly, const struct test_host *host)
 {
 	static const char *const extra[] = {"--user", USER,

@@ -49,7 +49,8 @@ void site_settle(struct site *site);
 void site_clear(struct site *site);
 
 /*
- * Whether something is on the servers that should not be when nobody holds anything; ret_text receives it in words.
+ * Whether something is on the servers that should not be when nobody holds anything; ret_text
+ * receives it in words.
  */
 bool site_has_leftover(struct site *site, char *ret_text, size_t size);
 

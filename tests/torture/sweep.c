@@ -267,7 +267,9 @@ struct hold *sweep_find(const struct sweep *sweep, uint64_t identity)
 	return found ? &sweep->hold[found->hold] : NULL;
 }
 
-/* A loss of a hold whose grant was never returned has nobody to be reported to, and is passed over. */
+/*
+ * A loss of a hold whose grant was never returned has nobody to be reported to, and is passed over.
+ */
 static void note_loss(struct sweep *sweep, const struct event *event)
 {
 	struct hold *hold = sweep_find(sweep, event->identity);

@@ -17,7 +17,10 @@
 #include "support/check.h"
 #include "torture/mixed.h"
 
-/* How long a client needs to give up what nobody holds any more, or to open something after a fault. */
+/*
+ * How long a client needs to give up what nobody holds any more, or to open something after a
+ * fault.
+ */
 #define LEFT_MS 10000
 
 /* For how long a thread checks that a hold that was lost stays lost. */
@@ -82,8 +85,9 @@ void use_draw(struct use *use, struct hand *hand, const struct handle *handle)
 }
 
 /*
- * Grants that replicas must acknowledge may take longer, and a single attempt has the limits of the connection. A multi or
- * red lock that was not acquired in time extends and releases the members that were.
+ * Grants that replicas must acknowledge may take longer, and a single attempt has the limits of the
+ * connection. A multi or red lock that was not acquired in time extends and releases the members
+ * that were.
  */
 int64_t use_deadline(const struct use *use)
 {
@@ -160,8 +164,8 @@ int64_t use_until(int64_t now, int64_t remaining)
 }
 
 /*
- * Events name the hold by this. On ZooKeeper they name it in a way that nobody else can know, and a loss of a whole
- * is one of its members'.
+ * Events name the hold by this. On ZooKeeper they name it in a way that nobody else can know, and a
+ * loss of a whole is one of its members'.
  */
 uint64_t use_identity(const struct use *use)
 {
@@ -185,7 +189,10 @@ static int64_t token_of(const struct use *use)
 	return token;
 }
 
-/* The same, and when that was. If the thread was not scheduled in between, valid-until would seem to be earlier. */
+/*
+ * The same, and when that was. If the thread was not scheduled in between, valid-until would seem
+ * to be earlier.
+ */
 static int64_t read_remaining(const struct use *use, int64_t *ret_now)
 {
 	int64_t remaining;
@@ -248,9 +255,10 @@ bool hand_is_faulty(const struct hand *hand)
 }
 
 /*
- * Most holds are short. A few last as long as their lease, and longer, or until they are renewed: more of them while a
- * fault lasts, above all of red locks, whose members are acquired again in the meantime, and of short leases, where the
- * end comes soonest, and of those that were granted late, whose lease began long before.
+ * Most holds are short. A few last as long as their lease, and longer, or until they are renewed:
+ * more of them while a fault lasts, above all of red locks, whose members are acquired again in the
+ * meantime, and of short leases, where the end comes soonest, and of those that were granted late,
+ * whose lease began long before.
  */
 static void work(struct use *use)
 {
@@ -290,7 +298,10 @@ static int try_release(const struct use *use)
 	return hf_semaphore_release(handle->semaphore, 1);
 }
 
-/* A release that has no memory to begin is repeated, as is one of permits without an owner, which nobody else undoes. */
+/*
+ * A release that has no memory to begin is repeated, as is one of permits without an owner, which
+ * nobody else undoes.
+ */
 int use_release(const struct use *use)
 {
 	int rc;
@@ -318,9 +329,9 @@ static void note_unwatched(struct use *use)
 }
 
 /*
- * One more level, which its own release takes back. If the hold was lost in the meantime, this is the first level of
- * another one, which shows in its name. A whole has no name, but it cannot be another one before the first has expired.
- * Returns whether the hold has the same name.
+ * One more level, which its own release takes back. If the hold was lost in the meantime, this is
+ * the first level of another one, which shows in its name. A whole has no name, but it cannot be
+ * another one before the first has expired. Returns whether the hold has the same name.
  */
 static bool nest(struct use *use)
 {
@@ -346,8 +357,8 @@ static bool nest(struct use *use)
 }
 
 /*
- * If the hold was lost when nest() asked for another level, that was the first level of another hold, which it may not
- * have got: then there is nothing left to release.
+ * If the hold was lost when nest() asked for another level, that was the first level of another
+ * hold, which it may not have got: then there is nothing left to release.
  */
 static int release_hold(const struct use *use, bool is_same, bool is_nested)
 {
@@ -435,7 +446,10 @@ static void count_down(struct hand *hand, const struct handle *handle)
 
 /* ---- threads ---- */
 
-/* Now and then all threads of all processes want the same thing, so that there is something to wait for. */
+/*
+ * Now and then all threads of all processes want the same thing, so that there is something to wait
+ * for.
+ */
 static const struct handle *choose(struct hand *hand)
 {
 	int hot = (int)(record_now() / (1000 * MS) % hand->handles);

@@ -1,5 +1,6 @@
 /*
- * A table of calls that make one request each, on the scripted cluster of nodes.h, and stories about each of them.
+ * A table of calls that make one request each, on the scripted cluster of nodes.h, and stories
+ * about each of them.
  */
 #ifndef TESTS_WIRE_CALLS_H
 #define TESTS_WIRE_CALLS_H
@@ -458,8 +459,8 @@ _Noreturn static inline void play_stories(const struct playing *playing, size_t 
 }
 
 /*
- * A story that fails ends its process, after it has printed why. This process must not have any threads, and so no
- * scene.
+ * A story that fails ends its process, after it has printed why. This process must not have any
+ * threads, and so no scene.
  */
 static inline void play_all(const struct playing *playing)
 {

@@ -1,4 +1,7 @@
-/* Redirections of a cluster that lead nowhere: the client neither spins nor hangs, and says what happened. */
+/*
+ * Redirections of a cluster that lead nowhere: the client neither spins nor hangs, and says what
+ * happened.
+ */
 #include "wire/vain.h"
 
 /* ---- loops ---- */
@@ -107,7 +110,9 @@ static void moves_to_the_same_node_may_end(void **state)
 	for_each_keyed_call(recover_from_own_move);
 }
 
-/* Renewals, too, must not be sent in a busy loop, and the hold is reported when its time is over. */
+/*
+ * Renewals, too, must not be sent in a busy loop, and the hold is reported when its time is over.
+ */
 static void renewals_in_a_loop_end_with_the_lease(void **state)
 {
 	(void)state;

@@ -1,4 +1,7 @@
-/* What every call does when a cluster's node does not execute its request but says where or when to send it. */
+/*
+ * What every call does when a cluster's node does not execute its request but says where or when to
+ * send it.
+ */
 #include "wire/calls.h"
 
 /* ---- MOVED ---- */
@@ -194,7 +197,10 @@ static void asking_and_the_request_are_sent_together(void **state)
 	assert_int_equal(losses, 0);
 }
 
-/* The keys are on both sides: the second node cannot execute it either, until they have all arrived. */
+/*
+ * The keys are on both sides: the second node cannot execute it either, until they have all
+ * arrived.
+ */
 static void try_again_after_ask(const struct call *call)
 {
 	int asked = asked_rule(call);

@@ -1,4 +1,7 @@
-/* How a cluster is found: seeds that are of no use, maps that are wrong, and slots without a master. */
+/*
+ * How a cluster is found: seeds that are of no use, maps that are wrong, and slots without a
+ * master.
+ */
 #include "support/proxy.h"
 #include "wire/calls.h"
 
@@ -506,7 +509,10 @@ static void print_single_slots(FILE *out, int first, int last)
 	(void)fputc('\n', out);
 }
 
-/* Each slot belongs to another master than the next one: the longest map that a real cluster can have. */
+/*
+ * Each slot belongs to another master than the next one: the longest map that a real cluster can
+ * have.
+ */
 static void a_map_of_single_slots_is_read(void **state)
 {
 	char *text = NULL;

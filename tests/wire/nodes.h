@@ -1,6 +1,6 @@
 /*
- * A scripted cluster for the wire tests: three masters that answer by rules, and a client. The nodes know nothing of
- * each other; the test says what each of them answers.
+ * A scripted cluster for the wire tests: three masters that answer by rules, and a client. The
+ * nodes know nothing of each other; the test says what each of them answers.
  */
 #ifndef TESTS_WIRE_NODES_H
 #define TESTS_WIRE_NODES_H

@@ -1,6 +1,7 @@
 /*
- * What a master can answer on the second connection, where a renewal and WAIT find out which replicas have a grant:
- * nothing is taken for acknowledged that was not, and what is temporary is tried again.
+ * What a master can answer on the second connection, where a renewal and WAIT find out which
+ * replicas have a grant: nothing is taken for acknowledged that was not, and what is temporary is
+ * tried again.
  */
 #include "wire/calls.h"
 
@@ -25,7 +26,9 @@ static int count_syncs(void)
 	return count_all(0, SYNC);
 }
 
-/* Acquires and releases once, so that the second connection exists and its server has the script. */
+/*
+ * Acquires and releases once, so that the second connection exists and its server has the script.
+ */
 static void open_second_connection(void)
 {
 	scene.options.sync_timeout_ms = SHORT_MS;

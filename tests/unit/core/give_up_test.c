@@ -1,4 +1,7 @@
-/* Checks which calls that waited in vain are entered in the history, and that none is entered twice. */
+/*
+ * Checks which calls that waited in vain are entered in the history, and that none is entered
+ * twice.
+ */
 #include <stdio.h>
 
 #include "fake.h"

@@ -664,7 +664,10 @@ static void a_forced_release_of_nothing_ends_no_hold(void **state)
 
 /* ---- holds that end too late, or that come back ---- */
 
-/* The first hold is said to be held until the given time, although the second one was granted at 20 ms. */
+/*
+ * The first hold is said to be held until the given time, although the second one was granted at 20
+ * ms.
+ */
 static void outlive(struct story *story, long until)
 {
 	story->record.head->one_master = 1;
@@ -723,7 +726,9 @@ static void a_request_that_was_kept_may_bring_a_hold_back(void **state)
 
 /* ---- most servers ---- */
 
-/* Faults of two servers, and of one more at the given time; the hold of most servers ends at 9 s. */
+/*
+ * Faults of two servers, and of one more at the given time; the hold of most servers ends at 9 s.
+ */
 static void lose_the_whole(struct story *story, long third_at)
 {
 	uint32_t hold = record_new_hold(&story->record);
