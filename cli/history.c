@@ -1,4 +1,5 @@
 /* holdfast history: the holds of locks, how long each lasted, and how it ended. */
+#include "history_end.h"
 #include "table.h"
 
 #include <inttypes.h>
@@ -96,21 +97,6 @@ static int read_options(int argc, char **argv, struct past *past)
 
 /* ---- rows ---- */
 
-static const char *end_word(const hf_history_row *row)
-{
-	switch (hf_history_row_end(row)) {
-	case HF_HISTORY_HELD: return "held";
-	case HF_HISTORY_RELEASED: return "released";
-	case HF_HISTORY_MOVED: return "moved";
-	case HF_HISTORY_LOST: return "lost";
-	case HF_HISTORY_FORCED: return "forced";
-	case HF_HISTORY_TIMED_OUT: return "timeout";
-	case HF_HISTORY_CANCELLED: return "cancelled";
-	case HF_HISTORY_INFERRED: break;
-	}
-	return "inferred";
-}
-
 static void write_json_row(FILE *out, const hf_history_row *row)
 {
 	size_t length;
@@ -122,7 +108,7 @@ static void write_json_row(FILE *out, const hf_history_row *row)
 	cli_write_json(out, name, length);
 	cli_json_text(out, "kind", hf_history_row_kind(row), *hf_history_row_kind(row));
 	cli_json_text(out, "owner", hf_history_row_owner(row), true);
-	cli_json_text(out, "end", end_word(row), true);
+	cli_json_text(out, "end", cli_history_end(row), true);
 	cli_json_number(out, "began_ms", began, began > 0);
 	cli_json_number(out, "ended_ms", ended, ended > 0);
 	cli_json_number(out, "waited_ms", waited, waited >= 0);
@@ -167,7 +153,7 @@ static void write_cells(FILE *out, const hf_history_row *row)
 		snprintf(pid, sizeof pid, "%" PRId64, hf_history_row_pid(row));
 	const char *const before[] = {format_time("", hf_history_row_began_at(row), began),
 	                              format_time(most, hf_history_row_ended_at(row), ended),
-	                              end_word(row),
+	                              cli_history_end(row),
 	                              format_span("", hf_history_row_waited(row), waited),
 	                              format_span(most, hf_history_row_held(row), held)};
 	const char *const after[] = {hf_history_row_kind(row), hf_history_row_host(row), pid,

@@ -12,7 +12,8 @@ const ENDS = {
   lost: ['Lost', 'bad'],
   forced: ['Taken away', 'warn'],
   inferred: ['Inferred', 'warn'],
-  timeout: ['Gave up', 'warn'],
+  timeout: ['Timed out', 'warn'],
+  cancelled: ['Gave up', 'calm'],
 };
 const INFERRED = 'Nobody entered how this hold ended: it expired, or a program that keeps no history ended it. It was over by this time at the latest.';
 

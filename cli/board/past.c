@@ -1,5 +1,6 @@
 /* The past of a lock: its newest holds, as far as the server keeps a history of them. */
 #include "past.h"
+#include "history_end.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -54,18 +55,6 @@ void past_free(struct past *past)
 
 /* ---- holds ---- */
 
-/* Later releases may know other ends. */
-static const char *end_word(const hf_history_row *row)
-{
-	static const char *const words[] = {
-		[HF_HISTORY_HELD] = "held",     [HF_HISTORY_RELEASED] = "released",
-		[HF_HISTORY_MOVED] = "moved",   [HF_HISTORY_LOST] = "lost",
-		[HF_HISTORY_FORCED] = "forced", [HF_HISTORY_INFERRED] = "inferred",
-	};
-	size_t end = (size_t)hf_history_row_end(row);
-	return end < sizeof words / sizeof *words ? words[end] : "unknown";
-}
-
 static const char *keep(char **at, const char *text, size_t length)
 {
 	char *kept = *at;
@@ -82,7 +71,7 @@ static bool copy_row(const hf_history_row *row, struct kept *ret_kept)
 	                       hf_history_row_host(row), hf_history_row_text(row),
 	                       hf_history_row_forced_by_host(row)};
 	struct past_hold hold = {
-		.end = end_word(row),
+		.end = cli_history_end(row),
 		.is_held = hf_history_row_end(row) == HF_HISTORY_HELD,
 		.is_inferred = hf_history_row_end(row) == HF_HISTORY_INFERRED,
 		.began_at = hf_history_row_began_at(row),

@@ -11,7 +11,7 @@ static void credentials_reach_the_server_though_another_is_down(void **state)
 	char url[200];
 
 	(void)state;
-	snprintf(url, sizeof url, "zk://127.0.0.1:%d,%s?auth=digest:me:secret", net_free_port(),
+	snprintf(url, sizeof url, "zk://127.0.0.1:%d,%s?auth=digest:me:secret", net_dead_port(),
 	         test_zookeeper_host(zk_server, 0));
 	for (int i = 0; i < ROUNDS; i++) {
 		hf_client *client = open_url(url, NULL);

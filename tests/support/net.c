@@ -63,6 +63,15 @@ static int listen_at(int family, const struct sockaddr *address, socklen_t size)
 	return fd;
 }
 
+static int port_of(int fd)
+{
+	struct sockaddr_in address;
+	socklen_t size = sizeof(address);
+	if (getsockname(fd, (struct sockaddr *)&address, &size))
+		check_fail("getsockname: %s", strerror(errno));
+	return ntohs(address.sin_port);
+}
+
 bool net_url_is_unix(const char *url)
 {
 	return !strncmp(url, UNIX_SCHEME, strlen(UNIX_SCHEME));
@@ -107,11 +116,8 @@ int net_listen_unix(const char *path)
 int net_listen_tcp(int *ret_port)
 {
 	struct sockaddr_in address = loopback_address(0);
-	socklen_t size = sizeof(address);
-	int fd = listen_at(AF_INET, (struct sockaddr *)&address, size);
-	if (getsockname(fd, (struct sockaddr *)&address, &size))
-		check_fail("getsockname: %s", strerror(errno));
-	*ret_port = ntohs(address.sin_port);
+	int fd = listen_at(AF_INET, (struct sockaddr *)&address, sizeof(address));
+	*ret_port = port_of(fd);
 	return fd;
 }
 
@@ -120,6 +126,15 @@ int net_free_port(void)
 	int port = 0;
 	(void)close(net_listen_tcp(&port));
 	return port;
+}
+
+int net_dead_port(void)
+{
+	struct sockaddr_in address = loopback_address(0);
+	int fd = open_socket(AF_INET); /* bound, and never listening */
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)))
+		check_fail("bind: %s", strerror(errno));
+	return port_of(fd);
 }
 
 static bool is_free(int port)

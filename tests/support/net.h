@@ -26,6 +26,9 @@ int net_listen_tcp(int *ret_port);
 /* A loopback TCP port that was free a moment ago. The caller must be ready to find it taken. */
 int net_free_port(void);
 
+/* A loopback TCP port that refuses connections, and that nobody else gets, until the process ends. */
+int net_dead_port(void);
+
 /*
  * A port for a cluster node: the port 10000 above it, for the cluster bus, was free as well. Both
  * are below the range from which the kernel takes ports for clients, so a dead node's port stays

@@ -148,7 +148,7 @@ static void address_that_refuses_costs_nothing(void **state)
 	struct script *refusing = script_start_tcp(loading);
 	struct wire wire = {.script = script_start_tcp(steps)};
 	char text[200];
-	(void)snprintf(text, sizeof text, "127.0.0.1:%d %s %s", net_free_port(),
+	(void)snprintf(text, sizeof text, "127.0.0.1:%d %s %s", net_dead_port(),
 	               address_of(refusing), address_of(wire.script));
 	resolver_answer(text);
 	long long began_at = test_now_ms();
@@ -180,7 +180,7 @@ static void failed_attempt_reports_why_each_address_failed(void **state)
 	int listener = listen_silently(silent);
 	hf_client *client = NULL;
 	listen_full(&full);
-	(void)snprintf(refused, sizeof refused, "127.0.0.1:%d", net_free_port());
+	(void)snprintf(refused, sizeof refused, "127.0.0.1:%d", net_dead_port());
 	(void)snprintf(expected, sizeof expected, "%s %s %s", silent, full.address, refused);
 	resolver_answer(expected);
 	long long began_at = test_now_ms();
@@ -203,7 +203,7 @@ static void address_that_does_not_speak_tls_costs_its_share(void **state)
 	char silent[32], refused[32];
 	int listener = listen_silently(silent);
 	hf_client *client = NULL;
-	(void)snprintf(refused, sizeof refused, "127.0.0.1:%d", net_free_port());
+	(void)snprintf(refused, sizeof refused, "127.0.0.1:%d", net_dead_port());
 	answer_with(silent, refused);
 	assert_int_equal(hf_client_open("rediss://db.example",
 	                                HF_CLIENT(.connect_timeout_ms = 400, .tls_insecure = 1),
@@ -223,7 +223,7 @@ static void refusal_by_one_address_is_the_error(void **state)
 	struct script *script = script_start_tcp(steps);
 	hf_client *client = NULL;
 	char refused[32];
-	(void)snprintf(refused, sizeof refused, "127.0.0.1:%d", net_free_port());
+	(void)snprintf(refused, sizeof refused, "127.0.0.1:%d", net_dead_port());
 	answer_with(address_of(script), refused);
 	assert_int_equal(hf_client_open(URL, NULL, &client), HF_EAUTH);
 	EXPECT_DETAIL("WRONGPASS: ");

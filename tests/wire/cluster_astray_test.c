@@ -135,7 +135,7 @@ static void renewals_in_a_loop_end_with_the_lease(void **state)
 static void return_from_dead_target(const struct call *call)
 {
 	char moved[80];
-	(void)snprintf(moved, sizeof moved, "-MOVED %d 127.0.0.1:%d\r\n", SLOT, net_free_port());
+	(void)snprintf(moved, sizeof moved, "-MOVED %d 127.0.0.1:%d\r\n", SLOT, net_dead_port());
 	scene.options.connect_timeout_ms = 1000;
 	prepare_call(call);
 	int before = sent_before(call);
@@ -158,7 +158,7 @@ static void a_dead_target_in_the_map_is_an_error_at_the_deadline(void **state)
 		char moved[80];
 		prepare_in_vain(&vain_calls[i]);
 		(void)snprintf(moved, sizeof moved, "-MOVED %d 127.0.0.1:%d\r\n", SLOT,
-		               net_free_port());
+		               net_dead_port());
 		set_all_replies(0, moved);
 		expect_in_vain(&vain_calls[i], NULL);
 		if (!vain_calls[i].before)
@@ -170,7 +170,7 @@ static void a_dead_target_in_the_map_is_an_error_at_the_deadline(void **state)
 static void return_from_dead_ask(const struct call *call)
 {
 	char ask[80];
-	(void)snprintf(ask, sizeof ask, "-ASK %d 127.0.0.1:%d\r\n", SLOT, net_free_port());
+	(void)snprintf(ask, sizeof ask, "-ASK %d 127.0.0.1:%d\r\n", SLOT, net_dead_port());
 	scene.options.connect_timeout_ms = 1000;
 	prepare_call(call);
 	int before = sent_before(call);

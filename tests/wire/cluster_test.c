@@ -250,7 +250,7 @@ static void a_seed_can_be_a_replica(void **state)
 static void dead_seeds_are_unreachable(void **state)
 {
 	char url[100];
-	int first = net_free_port(), second = net_free_port();
+	int first = net_dead_port(), second = net_dead_port();
 	(void)state;
 	(void)snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d,127.0.0.1:%d", first, second);
 	long long before = test_now_ms();
@@ -268,7 +268,7 @@ static void a_dead_seed_is_passed_over(void **state)
 	char url[100];
 	(void)state;
 	(void)snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d,127.0.0.1:%d",
-	               net_free_port(), responder_port(scene.node[1]));
+	               net_dead_port(), responder_port(scene.node[1]));
 	open_scene(url);
 	acquire();
 	release();

@@ -339,7 +339,7 @@ static void missing_server_is_unreachable(void **state)
 	assert_int_equal(hf_client_open("redis+unix:///nonexistent/socket", NULL, &client),
 	                 HF_EUNREACHABLE);
 	EXPECT_DETAIL("No such file");
-	(void)snprintf(url, sizeof url, "redis://127.0.0.1:%d", net_free_port());
+	(void)snprintf(url, sizeof url, "redis://127.0.0.1:%d", net_dead_port());
 	assert_int_equal(hf_client_open(url, NULL, &client), HF_EUNREACHABLE);
 	EXPECT_DETAIL("refused");
 	assert_null(client);
