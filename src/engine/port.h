@@ -36,16 +36,17 @@ struct hf__port {
 	struct hf__buffer out;
 	struct hf__buffer wire;
 	size_t wire_sent;
-	uint64_t appended;   /* bytes ever put into `out` */
-	uint64_t offered;    /* bytes ever moved to `wire`: these may have left */
-	uint32_t unwritten;  /* requests in `out` */
-	uint32_t unanswered; /* requests in `out`, `wire` or at the server */
-	int fd;              /* -1: none */
-	int old_fd;          /* the thread that is sending closes it; -1: none */
-	int send_error;      /* errno of a failed send */
-	int recv_error;      /* errno of a failed recv, ECONNRESET at the end; the driver's */
-	short events;        /* what the last poll returned */
-	bool watched_raw;    /* connecting: poll for `want`, and let the machine do the rest */
+	const struct hf__port *after; /* nothing is sent while this one has output; NULL: none */
+	uint64_t appended;            /* bytes ever put into `out` */
+	uint64_t offered;             /* bytes ever moved to `wire`: these may have left */
+	uint32_t unwritten;           /* requests in `out` */
+	uint32_t unanswered;          /* requests in `out`, `wire` or at the server */
+	int fd;                       /* -1: none */
+	int old_fd;                   /* the thread that is sending closes it; -1: none */
+	int send_error;               /* errno of a failed send */
+	int recv_error;   /* errno of a failed recv, ECONNRESET at the end; the driver's */
+	short events;     /* what the last poll returned */
+	bool watched_raw; /* connecting: poll for `want`, and let the machine do the rest */
 	short want;
 	bool blocked;  /* the kernel has no room: poll until it has */
 	bool sending;  /* a thread is sending, without the mutex */
@@ -84,8 +85,9 @@ static inline bool hf__port_has_output(const struct hf__port *port)
 /* There is output that the kernel may have room for, and no thread is sending. Mutex held. */
 static inline bool hf__port_can_send(const struct hf__port *port)
 {
+	bool is_held_up = port->after && hf__port_has_output(port->after);
 	return port->fd >= 0 && !port->sending && !port->blocked && !port->watched_raw &&
-	       !port->send_error && hf__port_has_output(port);
+	       !port->send_error && hf__port_has_output(port) && !is_held_up;
 }
 
 #endif

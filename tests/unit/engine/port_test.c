@@ -306,6 +306,28 @@ static void close_during_a_send_leaves_descriptor_and_wire_to_the_sender(void **
 
 #define port_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* What is sent later arrives later, as far as that can be done. */
+static void port_after_another_sends_when_that_one_has_no_output(void **state)
+{
+	struct hf__port *first = *state, port;
+	struct script script = {.calls = 0};
+	assert_int_equal(hf__port_init(&port), 0);
+	open_scripted(first, &plain, &script);
+	open_scripted(&port, &plain, &script);
+	port.after = first;
+	assert_int_equal(hf__buffer_reserve(&port.out, 1), 0);
+	port.out.length = 1;
+	assert_true(hf__port_can_send(&port));
+	assert_int_equal(hf__buffer_reserve(&first->out, 1), 0);
+	first->out.length = 1;
+	assert_true(hf__port_can_send(first));
+	assert_false(hf__port_can_send(&port));
+	hf__port_close(first, false);
+	assert_true(hf__port_can_send(&port));
+	hf__port_close(&port, false);
+	hf__port_done(&port);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,6 +346,7 @@ int main(void)
 		port_test(reset_lets_the_other_side_know_at_once),
 		port_test(close_without_reset_ends_the_stream),
 		port_test(close_during_a_send_leaves_descriptor_and_wire_to_the_sender),
+		port_test(port_after_another_sends_when_that_one_has_no_output),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
