@@ -152,6 +152,7 @@ static void finish_granted(struct hf__core *core, struct hf__op *op, struct hf__
 	part_siblings(core, op, hold);
 	op->number = hold->token;
 	op->owner = hold->owner;
+	op->lock->contended = op->waited;
 	if (hold->cmd.lock->traits->ordered)
 		hf__lock_unwatch(core, hold->cmd.lock, hold);
 	hf__op_succeed(core, op);
@@ -566,6 +567,7 @@ void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t n
 	cmd->revocable = op->want.revocable;
 	cmd->again = hold->doubtful;
 	cmd->answered = hf__acquire_on_answer;
+	cmd->synced = hf__durable_is_expected(core, op);
 	if (hold->state == HF__HOLD_ASKING) {
 		hold->lease_ms = cmd->lease_ms;
 		cmd->kept = hf__history_keeps(core, op);

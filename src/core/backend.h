@@ -351,6 +351,7 @@ struct hf__cmd {
 	bool again : 1;     /* the same command may have run unanswered */
 	bool token : 1;     /* a grant needs a token */
 	bool revocable : 1; /* the holder wants to know when another client asks for the lock */
+	bool synced : 1;    /* of an ask: a grant is expected at once, and a SYNC follows it */
 	bool kept : 1;      /* of a hold: its grant goes into the history, and so does its end */
 	/*
 	 * Of an ask: if not 0, the call has waited for this long and leaves a note on the server

@@ -20,6 +20,14 @@ int hf__durable_replicas(const struct hf__core *core, const struct hf__op *op)
 	return op->want.replicas ? op->want.replicas : core->config.replicas;
 }
 
+bool hf__durable_is_expected(const struct hf__core *core, const struct hf__op *op)
+{
+	const struct hf__lock *lock = op->lock;
+	bool is_fresh = op->hold->state == HF__HOLD_ASKING && !op->hold->doubtful;
+	return is_fresh && !op->waited && !lock->contended && !lock->traits->several &&
+	       lock->traits->trace == HF__TRACE_LEASE && hf__durable_replicas(core, op) > 0;
+}
+
 /* A sync can have to wait for the one before it, and then has its own time. */
 static int64_t limit_of(const struct hf__core *core)
 {

@@ -8,6 +8,8 @@ struct hf__op;
 
 /* How many replicas must acknowledge a grant to this call; 0: none. */
 int hf__durable_replicas(const struct hf__core *core, const struct hf__op *op);
+/* The ask of this call is likely to be granted at once, and a SYNC follows the grant. */
+bool hf__durable_is_expected(const struct hf__core *core, const struct hf__op *op);
 /* The call was granted with this token, and waits for the replicas; `answered` takes the answer. */
 void hf__durable_start(struct hf__core *core, struct hf__op *op, int64_t token,
                        hf__answered_fn *answered, int64_t now);

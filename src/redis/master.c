@@ -120,7 +120,11 @@ int hf__master_submit(struct hf__conn *conn, struct hf__cmd *cmd)
 			return 0;
 		cmd->backend.whole_text = false; /* the hash may still fit */
 	}
-	return hf__verbs_encode(conn, cmd);
+	if (hf__verbs_encode(conn, cmd))
+		return HF_ENOMEM;
+	if (cmd->verb == HF__ASK && cmd->synced)
+		hf__sync_expect(conn, cmd);
+	return 0;
 }
 
 static bool is_noscript(const struct hf__conn *conn, const struct hf__cmd *cmd, const char *bytes)

@@ -336,6 +336,23 @@ static void one_wait_serves_many_grants(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
+/* The replicas are asked right after the ask, and not before it: then each grant would need another WAIT. */
+static void a_lone_caller_needs_one_wait_for_each_grant(void **state)
+{
+	(void)state;
+	hf_client *client = open_client(HF_CLIENT(.sync_timeout_ms = 20000));
+	hf_lock *lock = open_lock(client, "orders");
+	long long before = command_calls(live_raw, "wait");
+	for (int i = 0; i < 200; i++) {
+		ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 2)));
+		assert_int_equal(durability(lock), 2);
+		ASSERT_OK(hf_lock_release(lock));
+	}
+	ASSERT_BETWEEN(command_calls(live_raw, "wait") - before, 200, 220);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
 /* Three locks; the first is granted and waits for replicas that have stopped. */
 struct three {
 	hf_client *client;
@@ -757,6 +774,7 @@ int main(void)
 		DURABLE_STORY(a_level_that_does_not_raise_the_expiry_is_not_acknowledged_at_once),
 		DURABLE_STORY(other_threads_are_served_while_one_waits_for_replicas),
 		DURABLE_STORY(one_wait_serves_many_grants),
+		DURABLE_STORY(a_lone_caller_needs_one_wait_for_each_grant),
 		DURABLE_STORY(the_last_grant_proves_those_before_it),
 		DURABLE_STORY(without_the_last_grant_each_proves_itself),
 		DURABLE_STORY(a_wait_never_precedes_a_script_of_other_threads),
