@@ -11,9 +11,9 @@
  * away meanwhile, its next renewal reports it as lost, as usual.
  *
  * A client that takes one durable lock at a time need not wait for the grant before it asks the
- * replicas: the renewal and its WAIT are sent right after the ask. The rules stay the same: only the
- * reply to the ask grants, and only a renewal that found the hold proves that its WAIT covers the
- * grant.
+ * replicas: the renewal and its WAIT are sent right after the ask. The rules stay the same: only
+ * the reply to the ask grants, and only a renewal that found the hold proves that its WAIT covers
+ * the grant.
  *
  * Without that proof, because the hold is gone or the renewal was refused, nothing is known about
  * the others, and each of them is sent again with a renewal of its own.

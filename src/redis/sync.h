@@ -9,8 +9,8 @@ struct hf__sync;
 /* Takes a SYNC of a name whose master this is; 0 or HF_ENOMEM. Any thread. */
 int hf__sync_submit(struct hf__conn *master, struct hf__cmd *cmd);
 /*
- * This ask was sent to the master. If it is likely to be granted, replicas are asked at once whether
- * they have its grant. Any thread.
+ * This ask was sent to the master. If it is likely to be granted, replicas are asked at once
+ * whether they have its grant. Any thread.
  */
 void hf__sync_expect(struct hf__conn *master, const struct hf__cmd *ask);
 /* Nobody waits for the SYNC any more; true if it is the core's again. Any thread. */

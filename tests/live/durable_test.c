@@ -336,7 +336,10 @@ static void one_wait_serves_many_grants(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* The replicas are asked right after the ask, and not before it: then each grant would need another WAIT. */
+/*
+ * The replicas are asked right after the ask, and not before it: then each grant would need another
+ * WAIT.
+ */
 static void a_lone_caller_needs_one_wait_for_each_grant(void **state)
 {
 	(void)state;

@@ -286,7 +286,17 @@ static bool are_other_words(const struct raw_reply *a, const struct raw_reply *b
 	       !are_times(strtoll(a->text, NULL, 10), strtoll(b->text, NULL, 10));
 }
 
-/* Times and tokens differ, but not the word with which an array begins. */
+static bool is_flag(const char *text)
+{
+	return strcmp(text, "0") == 0 || strcmp(text, "1") == 0;
+}
+
+static bool are_other_flags(const struct raw_reply *a, const struct raw_reply *b)
+{
+	return is_flag(a->text) && is_flag(b->text) && strcmp(a->text, b->text) != 0;
+}
+
+/* Times and tokens differ, but neither flags nor the word with which an array begins. */
 static bool are_alike(const struct raw_reply *a, const struct raw_reply *b)
 {
 	a = without_warning(a);
@@ -295,6 +305,8 @@ static bool are_alike(const struct raw_reply *a, const struct raw_reply *b)
 		return false;
 	if (a->type == RAW_INTEGER)
 		return a->integer == b->integer || are_times(a->integer, b->integer);
+	if (a->type == RAW_TEXT)
+		return !are_other_flags(a, b);
 	if (a->type != RAW_ARRAY)
 		return true;
 	if (a->length != b->length)

@@ -26,7 +26,9 @@ int net_listen_tcp(int *ret_port);
 /* A loopback TCP port that was free a moment ago. The caller must be ready to find it taken. */
 int net_free_port(void);
 
-/* A loopback TCP port that refuses connections, and that nobody else gets, until the process ends. */
+/*
+ * A loopback TCP port that refuses connections, and that nobody else gets, until the process ends.
+ */
 int net_dead_port(void);
 
 /*

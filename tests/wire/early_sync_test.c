@@ -1,6 +1,6 @@
 /*
- * The renewal and WAIT that travel right after an ask, on the second connection: whatever becomes of
- * them, only a grant counts, and only a WAIT that is known to be about it.
+ * The renewal and WAIT that travel right after an ask, on the second connection: whatever becomes
+ * of them, only a grant counts, and only a WAIT that is known to be about it.
  */
 #include "wire/wire.h"
 
