@@ -152,8 +152,8 @@ static void put_histogram(struct text *text, const struct family *family, const 
                           const struct hf__histogram *histogram)
 {
 	size_t bounds;
-	const uint64_t *bound = strcmp(family->unit, "ratio") == 0 ? hf__metrics_ratios(&bounds)
-	                                                           : hf__metrics_durations(&bounds);
+	const uint64_t *bound = strcmp(family->unit, "ratio") == 0 ? hf__measure_ratios(&bounds)
+	                                                           : hf__measure_durations(&bounds);
 	uint64_t count = 0;
 	for (size_t i = 0; i <= bounds; i++) {
 		count += histogram->count[i];

@@ -313,7 +313,7 @@ static struct hf__histogram gather(const struct hf__metrics *metrics, hf_histogr
 {
 	struct hf__histogram sum = {.sum = 0};
 	for (int kind = HF_REENTRANT; kind < HF__KINDS; kind++) {
-		const struct hf__metrics_kind *of = &metrics->kind[kind];
+		const struct hf__measure_kind *of = &metrics->kind[kind];
 		if (id == HF_HISTOGRAM_WAIT)
 			add_up(&sum, &of->wait[HF__RESULT_GRANTED], 1);
 		else if (id == HF_HISTOGRAM_WAIT_FAILED)
@@ -331,8 +331,8 @@ static struct hf__histogram gather(const struct hf__metrics *metrics, hf_histogr
 static void describe(const struct hf__histogram *histogram, hf_histogram_id id, hf_histogram *ret)
 {
 	size_t bounds;
-	const uint64_t *bound = id == HF_HISTOGRAM_RENEWAL_MARGIN ? hf__metrics_ratios(&bounds)
-	                                                          : hf__metrics_durations(&bounds);
+	const uint64_t *bound = id == HF_HISTOGRAM_RENEWAL_MARGIN ? hf__measure_ratios(&bounds)
+	                                                          : hf__measure_durations(&bounds);
 	assert(bounds <= HF_HISTOGRAM_BOUNDS);
 	for (size_t i = 0; i < bounds; i++) {
 		ret->count += histogram->count[i];

@@ -104,7 +104,7 @@ static bool note(struct hf__stake *stake, enum hf__repair step, int result, int6
 	if (step == HF__REPAIR_TAKE && !result) {
 		hf__whole_add(stake, stake->subject);
 		stake->retaken = stake->retaken || stake->levels == 1;
-		stake->wanted = !stake->counts && stake->whole->watched_from > 0;
+		stake->wanted = !stake->counts && stake->whole->renewed_from > 0;
 	}
 	if (step == HF__REPAIR_TAKE)
 		return result && result != HF_ECANCELLED;

@@ -8,8 +8,8 @@
 
 #include <holdfast/holdfast.h>
 
-#include "redis/settings.h"
-#include "zk/settings.h"
+#include "redis/redis_settings.h"
+#include "zk/zk_settings.h"
 
 /* Owns all its texts; the parts for the backends point into them. */
 struct hf__settings {
@@ -29,7 +29,10 @@ struct hf__settings {
 	char *master_name; /* Redis with Sentinel */
 	char *chroot;      /* ZooKeeper: "" or "/path", never NULL */
 
-	/* One field for each row of the table; redis/settings.h and zk/settings.h say more. */
+	/*
+	 * One field for each row of the table; redis/redis_settings.h and zk/zk_settings.h say
+	 * more.
+	 */
 	char *user;
 	char *password;
 	int database;

@@ -57,7 +57,7 @@ struct hf__whole {
 	uint32_t users; /* calls and repairs in progress */
 	uint32_t era;   /* counts the first levels: a new one for each new hold of the whole */
 	int32_t levels;
-	int32_t watched_from; /* the outermost level that the watchdog renews; 0: none */
+	int32_t renewed_from; /* the outermost level that the watchdog renews; 0: none */
 	bool lost;            /* stays true, whatever becomes of the members */
 	/* The calls that acquired its levels, kept as the memory with which these are released. */
 	struct hf__work *spare;

@@ -182,14 +182,14 @@ static void remove_level(struct hf__stake *stake, uint64_t wire)
 static void miss(struct hf__stake *stake)
 {
 	stake->counts = false;
-	stake->wanted = stake->whole->watched_from > 0;
+	stake->wanted = stake->whole->renewed_from > 0;
 }
 
 static void begin_era(struct hf__whole *whole)
 {
 	whole->era++;
 	whole->lost = false;
-	whole->watched_from = 0;
+	whole->renewed_from = 0;
 	for (size_t i = 0; i < whole->several->n; i++) {
 		struct hf__stake *stake = &whole->stake[i];
 		stake->counts = stake->wanted = stake->retaken = false;
@@ -249,8 +249,8 @@ int hf__whole_take(struct hf__whole *whole, const struct hf__work *work, int64_t
 		return fresh ? HF_ETIMEDOUT : HF_ELOST;
 	}
 	whole->levels++;
-	if (!work->want.lease_ms && !whole->watched_from)
-		whole->watched_from = whole->levels;
+	if (!work->want.lease_ms && !whole->renewed_from)
+		whole->renewed_from = whole->levels;
 	find_missing(whole);
 	return 0;
 }
@@ -262,7 +262,7 @@ void hf__whole_want(struct hf__whole *whole, size_t member)
 		stake->counts = false;
 		stake->levels = 0;
 	}
-	if (whole->levels > 0 && !stake->counts && whole->watched_from)
+	if (whole->levels > 0 && !stake->counts && whole->renewed_from)
 		stake->wanted = true;
 }
 
@@ -273,7 +273,7 @@ int32_t hf__whole_most(const struct hf__stake *stake)
 	const struct hf__whole *whole = stake->whole;
 	bool has_use = stake->counts || (!whole->lost && whole->several->handles > 0);
 	/* If no other level is renewed, this one must not be renewed either. */
-	if (stake->retaken && !whole->watched_from)
+	if (stake->retaken && !whole->renewed_from)
 		has_use = false;
 	return has_use ? whole->levels : 0;
 }
@@ -295,7 +295,7 @@ uint64_t hf__whole_give(struct hf__whole *whole, uint64_t *ret_wire)
 /* No level is renewed any more: no member is acquired again, and those that were are released. */
 static void stop_watching(struct hf__whole *whole)
 {
-	whole->watched_from = 0;
+	whole->renewed_from = 0;
 	for (size_t i = 0; i < whole->several->n; i++) {
 		struct hf__stake *stake = &whole->stake[i];
 		stake->wanted = false;
@@ -310,7 +310,7 @@ uint64_t hf__whole_lower(struct hf__whole *whole, uint64_t *ret_wire)
 	whole->levels--;
 	if (whole->levels == 0)
 		hf__whole_clear(whole);
-	else if (whole->watched_from > whole->levels)
+	else if (whole->renewed_from > whole->levels)
 		stop_watching(whole);
 	return hf__whole_give(whole, ret_wire);
 }

@@ -3,7 +3,7 @@
 #include "core/cmd.h"
 #include "core/core.h"
 #include "core/durable.h"
-#include "core/history.h"
+#include "core/entry.h"
 #include "core/mutants.h"
 #include "core/note.h"
 #include "core/record.h"
@@ -74,7 +74,7 @@ void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, i
 	struct hf__hold *hold = op->hold;
 	int64_t waited = now - op->started_at;
 	leave_queue(core, op, now);
-	hf__history_give_up(core, op, result, now);
+	hf__entry_give_up(core, op, result, now);
 	if (result && result == op->refusal)
 		hf__op_finish_refused(core, op);
 	else if (result == HF_EUNKNOWN)
@@ -140,9 +140,9 @@ static void finish_granted(struct hf__core *core, struct hf__op *op, struct hf__
 		if (hold->moves == 0 && op->lock->traits->moves)
 			hold->moving_since = (uint32_t)now;
 	}
-	if (!op->want.lease_ms && !hold->watched_from) {
-		hold->watched_from = hold->count;
-		hold->was_watched = true;
+	if (!op->want.lease_ms && !hold->renewed_from) {
+		hold->renewed_from = hold->count;
+		hold->was_renewed = true;
 	}
 	if (hf__hold_is_renewed(hold) && hold->renew_at == HF__NEVER)
 		hold->renew_at = hf__watchdog_next(hold->cmd.sent_at, core->config.watchdog_ms);
@@ -570,7 +570,7 @@ void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t n
 	cmd->synced = hf__durable_is_expected(core, op);
 	if (hold->state == HF__HOLD_ASKING) {
 		hold->lease_ms = cmd->lease_ms;
-		cmd->kept = hf__history_keeps(core, op);
+		cmd->kept = hf__entry_keeps(core, op);
 	}
 	core->stats.attempts++;
 }

@@ -543,7 +543,7 @@ void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int e
 enum hf__gave_up { HF__GAVE_UP_NOT, HF__GAVE_UP_TIMED_OUT, HF__GAVE_UP_CANCELLED };
 
 /* What the history says about a command. Times are -1 if they are not known. */
-struct hf__history_entry {
+struct hf__entry {
 	int64_t ms;      /* a grant: how long its call has waited; an end: how long it was held */
 	int64_t from_ms; /* MOVE: how long the hold was held that ends */
 	bool is_lost;    /* SETTLE: the hold was lost, not released */
@@ -559,8 +559,8 @@ struct hf__history_entry {
 };
 
 /* Whether the command leaves an entry in the history if it changes something, and which. */
-bool hf__history_entry(const struct hf__core *core, const struct hf__cmd *cmd,
-                       struct hf__history_entry *ret_entry);
+bool hf__entry_make(const struct hf__core *core, const struct hf__cmd *cmd,
+                    struct hf__entry *ret_entry);
 
 /* The id of a permit of this client, as it is stored on the server. */
 void hf__permit_id(const struct hf__core *core, uint64_t wire,

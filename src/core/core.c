@@ -95,7 +95,7 @@ void hf__core_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 	assert(core && cmd && cmd->in_flight && cmd->answered && answer);
 	cmd->in_flight = false;
 	if (core->metrics)
-		hf__metrics_count_answer(core, cmd, answer->outcome, now);
+		hf__measure_count_answer(core, cmd, answer->outcome, now);
 	cmd->answered(core, cmd, answer, now);
 }
 

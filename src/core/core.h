@@ -16,14 +16,14 @@
  *   record.c     the server's records of requests without an owner
  *   spin.c       how a spin lock waits
  *   log.c        log lines
- *   metrics.c    histograms of durations
+ *   measure.c    histograms of durations
  *   cmd.c        commands: how they go down to the backend
  *   policy.c     how long a hold lasts: with a lease, or with a session
  *   lock.c       lock records: references, wait queue, watches, parked calls
  *   op.c         calls: how they begin and finish
  *   note.c       when a waiting call leaves a note on the server
  *   hold.c       holds: how long one is valid, its news, its end
- *   history.c    which commands leave an entry in the server's history
+ *   entry.c      which commands leave an entry in the server's history
  *   watchdog.c   renews holds in batches
  *   release.c    releases levels and cleans up
  *   durable.c    lets replicas acknowledge a grant before it counts
@@ -42,7 +42,7 @@
 #include "core/backend.h"
 #include "core/hold.h"
 #include "core/lock.h"
-#include "core/metrics.h"
+#include "core/measure.h"
 #include "core/op.h"
 #include "core/watchdog.h"
 #include "engine/wheel.h"

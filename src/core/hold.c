@@ -204,7 +204,7 @@ static void free_hold(struct hf__core *core, struct hf__hold *hold)
 static void count_end(struct hf__core *core, struct hf__hold *hold)
 {
 	if (core->metrics)
-		hf__metrics_count_hold(core, hold,
+		hf__measure_count_hold(core, hold,
 		                       core->closed ? HF__END_CLOSED : HF__END_RELEASED);
 }
 
@@ -385,8 +385,8 @@ void hf__hold_join(struct hf__core *core, struct hf__hold *hold, const struct hf
 	hold->measured = first->measured;
 	hold->cmd.kept = first->cmd.kept;
 	hold->renew_at = first->renew_at;
-	hold->watched_from = first->watched_from;
-	hold->was_watched = first->was_watched;
+	hold->renewed_from = first->renewed_from;
+	hold->was_renewed = first->was_renewed;
 	publish(hold);
 	hf__hold_arm(core, hold);
 }
@@ -429,7 +429,7 @@ static void keep_blame(struct hf__hold *hold)
 		hold->blame = strdup(text);
 }
 
-static enum hf__metrics_end end_of(enum hf__lost_reason reason)
+static enum hf__measure_end end_of(enum hf__lost_reason reason)
 {
 	return reason == HF__LOST_FORCED    ? HF__END_FORCED
 	       : reason == HF__LOST_EXPIRED ? HF__END_EXPIRED
@@ -446,7 +446,7 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	hold->lease_ms = hf__hold_lease(hold);
 	hold->ended_at = timed ? hold->valid_until : now;
 	if (core->metrics)
-		hf__metrics_count_hold(core, hold, end_of(reason));
+		hf__measure_count_hold(core, hold, end_of(reason));
 	hold->held_ms = hold->ended_at - hold->granted_us / 1000;
 	keep_blame(hold);
 	hold->valid_until = 0;
@@ -550,7 +550,7 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	int64_t lease_ms = hold->lease_ms;
 	if (lease_ms < hold->cmd.lease_ms)
 		lease_ms = hold->cmd.lease_ms; /* an extension may have run unanswered */
-	if (hold->was_watched && lease_ms < core->config.watchdog_ms)
+	if (hold->was_renewed && lease_ms < core->config.watchdog_ms)
 		lease_ms = core->config.watchdog_ms;
 	if (hold->placed || hold->cmd.place_ms > 0 || !hf__policy_of(lock)->server_ends)
 		lease_ms = HF__PLACE_MS; /* a place may last long, and it keeps others waiting */

@@ -62,7 +62,7 @@ struct hf__hold {
 		int64_t ended_at; /* lost: since when; cleaning: when it is given up */
 	};
 	int32_t count;        /* levels */
-	int32_t watched_from; /* the outermost level without a lease of its own; 0: none */
+	int32_t renewed_from; /* the outermost level without a lease of its own; 0: none */
 	union {
 		/* When the first hold of a row of hand-overs was granted; the low bits. */
 		uint32_t moving_since;
@@ -82,7 +82,7 @@ struct hf__hold {
 	uint8_t replicas; /* that have acknowledged the latest grant with this wish */
 	bool has_cell : 1;
 	bool at_risk : 1;
-	bool was_watched : 1; /* has had a level without a lease of its own */
+	bool was_renewed : 1; /* has had a level without a lease of its own */
 	bool doubtful : 1;    /* a command of it may have run unanswered */
 	bool placed : 1;      /* has a place in the server's queue */
 	bool dead : 1;        /* over; kept only for its news */
@@ -103,7 +103,7 @@ static inline bool hf__hold_is_busy(const struct hf__hold *hold)
 /* It is renewed until it is released. */
 static inline bool hf__hold_is_renewed(const struct hf__hold *hold)
 {
-	return hold->watched_from || hf__policy_of(hold->cmd.lock)->always_renews;
+	return hold->renewed_from || hf__policy_of(hold->cmd.lock)->always_renews;
 }
 
 /* The server may have something of this hold, which was not granted as far as this client knows. */

@@ -35,7 +35,7 @@ static void finish(struct hf__core *core, struct hf__op *op)
 	if (op == core->closing)
 		core->closing = NULL;
 	if (core->metrics && op->want.verb == HF__OP_ACQUIRE)
-		hf__metrics_count_acquire(core, op);
+		hf__measure_count_acquire(core, op);
 	core->host_ops->finish(core->host, op);
 }
 

@@ -188,7 +188,7 @@ static void begin_release(struct hf__core *core, struct hf__hold *hold, int64_t 
 	if (hold->state != HF__HOLD_HELD)
 		return;
 	hf__hold_hide(core, hold);
-	hold->watched_from = 0;
+	hold->renewed_from = 0;
 	hold->state = HF__HOLD_RELEASING;
 }
 
@@ -228,8 +228,8 @@ static void begin_extend(struct hf__core *core, struct hf__query *query, int64_t
 	query->has_begun = true;
 	if (!hold)
 		return;
-	query->was_watched = hold->watched_from;
-	hold->watched_from = 0;
+	query->was_renewed = hold->renewed_from;
+	hold->renewed_from = 0;
 	hf__hold_drop_renewal(core, hold);
 	hf__hold_shorten(core, hold, now, query->cmd.lease_ms);
 }
@@ -242,12 +242,12 @@ static void undo_extend(struct hf__core *core, const struct hf__query *query, bo
                         int64_t now)
 {
 	struct hf__hold *hold = own_permit(core, query, 0);
-	if (!query->has_begun || !hold || hold->state != HF__HOLD_HELD || !query->was_watched)
+	if (!query->has_begun || !hold || hold->state != HF__HOLD_HELD || !query->was_renewed)
 		return;
 	if (may_run && hf__policy_of(hold->cmd.lock)->server_ends &&
 	    query->cmd.lease_ms < hf__hold_renew_lease(core, hold))
 		hold->renew_ms = query->cmd.lease_ms;
-	hold->watched_from = 1;
+	hold->renewed_from = 1;
 	hold->renew_at = now;
 	hf__hold_arm(core, hold);
 }

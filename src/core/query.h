@@ -14,7 +14,7 @@ struct hf__query {
 	struct hf__list link_in_core; /* in core->queries */
 	struct hf__link *any_link;    /* where it is sent if it is about no lock */
 	bool has_begun;               /* an extension: no other one of its permit is in progress */
-	bool was_watched;             /* the permit that is being extended was renewed before */
+	bool was_renewed;             /* the permit that is being extended was renewed before */
 	bool recorded;                /* it uses the record that cmd names */
 	int64_t known_until;          /* until when the server recognises a repeat by that record */
 	union {

@@ -313,8 +313,8 @@ struct hf__hold *hf__release_start(struct hf__core *core, struct hf__op *op, int
 	hold->count--;
 	hold->doubtful = false;
 	bool here = op->lock->traits->nesting == HF__NEST_HERE && hold->count > 0;
-	if (hold->watched_from > hold->count && !HF__MUTANT(RENEW_RELEASED)) {
-		hold->watched_from = 0;
+	if (hold->renewed_from > hold->count && !HF__MUTANT(RENEW_RELEASED)) {
+		hold->renewed_from = 0;
 		hold->end_at = hold->valid_until > hold->leased_until ? hold->valid_until
 		                                                      : hold->leased_until;
 		hf__list_remove(&hold->renew);

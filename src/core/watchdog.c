@@ -51,7 +51,7 @@ static void on_renewed(struct hf__core *core, struct hf__hold *hold,
 	hold->renew_at = hf__watchdog_next(renewal->cmd.sent_at, lease_ms);
 	core->stats.renewals++;
 	if (core->metrics)
-		hf__metrics_count_renewal(core, renewal->due_at, left_ms, before_ms);
+		hf__measure_count_renewal(core, renewal->due_at, left_ms, before_ms);
 	check_thread(core, hold);
 	if (now > renewal->due_at && (uint64_t)(now - renewal->due_at) > core->stats.renewal_lag_ms)
 		core->stats.renewal_lag_ms = (uint64_t)(now - renewal->due_at);
@@ -70,7 +70,7 @@ static void on_missed(struct hf__core *core, struct hf__hold *hold, enum hf__out
 		hold->renew_at = now + hf__random_jitter(&core->random,
 		                                         hf__hold_renew_lease(core, hold) / 12 + 1);
 	if (HF__MUTANT(ONE_MISS_ENDS))
-		hold->watched_from = 0;
+		hold->renewed_from = 0;
 	hf__hold_arm(core, hold);
 }
 

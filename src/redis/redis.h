@@ -14,7 +14,7 @@
 #include "base/table.h"
 #include "core/backend.h"
 #include "engine/engine.h"
-#include "redis/settings.h"
+#include "redis/redis_settings.h"
 #include "redis/embedded.h"
 #include "redis/resp.h"
 #include "redis/tls.h"

@@ -37,15 +37,16 @@ static int count_places(const struct hf__scout *scout)
 	return scout->seeds + hf__cluster_masters(scout->redis->cluster);
 }
 
-/* There may be fewer places since the current one was chosen. */
+/* There may be fewer servers since the current one was chosen. */
 static void set_place(struct hf__scout *scout)
 {
 	int current = scout->seek.current %= count_places(scout);
-	struct hf__host place = current < scout->seeds ? scout->seed[current]
-	                                               : hf__cluster_master(scout->redis->cluster,
-	                                                                    current - scout->seeds);
-	snprintf(scout->host, sizeof scout->host, "%s", place.name);
-	scout->port = place.port;
+	struct hf__host server =
+		current < scout->seeds
+			? scout->seed[current]
+			: hf__cluster_master(scout->redis->cluster, current - scout->seeds);
+	snprintf(scout->host, sizeof scout->host, "%s", server.name);
+	scout->port = server.port;
 }
 
 static void contact(struct hf__scout *scout, int64_t now)

@@ -1,5 +1,5 @@
 /*
- * The search that Sentinels and the nodes of a cluster have in common: one place after the other,
+ * The search that Sentinels and the nodes of a cluster have in common: one server after the other,
  * with little time for each, and with more if none of them had enough.
  */
 #include "redis/seek.h"
@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FIRST_LIMIT_MS 500 /* a place that is gone must not delay the others for long */
-#define REST_MS        500 /* after all places failed */
-#define AGAIN_MS       150 /* between two contacts with places that answer and then break */
+#define FIRST_LIMIT_MS 500 /* a server that is gone must not delay the others for long */
+#define REST_MS        500 /* after all servers failed */
+#define AGAIN_MS       150 /* between two contacts with servers that answer and then break */
 
 int hf__seek_init(struct hf__seek *seek, struct hf__redis *redis, const struct hf__conn_user *user,
                   const struct hf__login *login)
@@ -38,7 +38,7 @@ void hf__seek_contact(struct hf__seek *seek, const char *kind, const char *host,
 	seek->contacted_at = now;
 	seek->has_answered = false;
 	seek->conn.limit_ms = seek->limit_ms;
-	seek->conn.given_up = 0; /* the number is another place's */
+	seek->conn.given_up = 0; /* the number is another server's */
 	hf__conn_set_host(&seek->conn, host, port);
 	hf__conn_start(&seek->conn, now);
 }
@@ -83,7 +83,7 @@ static void note_failure(struct hf__seek *seek, int error, const char *why, int6
  * The network may be slower than the limit, so the next round has twice the time. It begins at once
  * if calls still wait for the first answer of all, and the connect timeout is enough for it.
  */
-static enum hf__seek_step end_round(struct hf__seek *seek, int places, int64_t now)
+static enum hf__seek_step end_round(struct hf__seek *seek, int servers, int64_t now)
 {
 	const struct hf__redis *redis = seek->conn.redis;
 	const struct hf__link *link = seek->conn.link;
@@ -94,24 +94,24 @@ static enum hf__seek_step end_round(struct hf__seek *seek, int places, int64_t n
 	    seek->limit_ms >= (connect_ms > command_ms ? connect_ms : command_ms))
 		return HF__SEEK_GIVE_UP;
 	seek->limit_ms *= 2;
-	if (!is_first || now + places * seek->limit_ms > seek->began_at + connect_ms)
+	if (!is_first || now + servers * seek->limit_ms > seek->began_at + connect_ms)
 		return HF__SEEK_GIVE_UP;
 	forget_round(seek);
 	return HF__SEEK_CONTACT;
 }
 
 /*
- * There is a pause if the place has answered and then failed, because all places may do so in turn,
- * for ever.
+ * There is a pause if the server has answered and then failed, because all servers may do so in
+ * turn, for ever.
  */
-enum hf__seek_step hf__seek_fail(struct hf__seek *seek, int places, int error, const char *why,
+enum hf__seek_step hf__seek_fail(struct hf__seek *seek, int servers, int error, const char *why,
                                  int64_t now)
 {
-	assert(places > 0);
+	assert(servers > 0);
 	note_failure(seek, error, why, now);
-	seek->current = (seek->current + 1) % places;
-	if (seek->failed >= places)
-		return end_round(seek, places, now);
+	seek->current = (seek->current + 1) % servers;
+	if (seek->failed >= servers)
+		return end_round(seek, servers, now);
 	if (!seek->has_answered || now >= seek->contacted_at + AGAIN_MS)
 		return HF__SEEK_CONTACT;
 	seek->ask_at = seek->contacted_at + AGAIN_MS;

@@ -1,51 +1,51 @@
-/* A search: places are asked one after the other, until one of them answers. */
+/* A search: servers are asked one after the other, until one of them answers. */
 #ifndef HF_REDIS_SEEK_H
 #define HF_REDIS_SEEK_H
 
 #include "redis/redis.h"
 #include "redis/slots.h"
 
-/* The caller owns it, and knows the places. */
+/* The caller owns it, and knows the servers. */
 struct hf__seek {
-	struct hf__conn conn; /* to the place in use */
-	int current;          /* index of that place */
-	int failed;           /* how many places failed one after the other */
+	struct hf__conn conn; /* to the server in use */
+	int current;          /* index of that server */
+	int failed;           /* how many servers failed one after the other */
 	int error;            /* HF_E… of these */
-	/* For one place to be connected to, and then for each of its answers. */
+	/* For one server to be connected to, and then for each of its answers. */
 	int64_t limit_ms;
-	int64_t ask_at; /* when to ask the place in use, or to contact it if it is not connected */
-	int64_t began_at;     /* when the first place of this search was contacted; 0: not yet */
+	int64_t ask_at; /* when to ask the server in use, or to contact it if it is not connected */
+	int64_t began_at;     /* when the first server of this search was contacted; 0: not yet */
 	int64_t contacted_at; /* when the one in use was contacted */
 	bool has_answered;    /* it has said what is sought since then */
-	bool was_slow;        /* a place of this round has used up its time */
+	bool was_slow;        /* a server of this round has used up its time */
 	char shown[HF__SLOTS_HOST + 40];
 	char why[400]; /* why each of them failed */
 };
 
-/* What follows the failure of a place. */
+/* What follows the failure of a server. */
 enum hf__seek_step {
-	HF__SEEK_CONTACT, /* contact the place that is the current one now */
+	HF__SEEK_CONTACT, /* contact the server that is the current one now */
 	HF__SEEK_PAUSE,   /* nothing, until ask_at */
-	HF__SEEK_GIVE_UP, /* all places have failed: report it, and then rest */
+	HF__SEEK_GIVE_UP, /* all servers have failed: report it, and then rest */
 };
 
 /* 0 or HF_ENOMEM. hf__conn_done() of its connection ends it. */
 int hf__seek_init(struct hf__seek *seek, struct hf__redis *redis, const struct hf__conn_user *user,
                   const struct hf__login *login);
-/* Contacts this place, whose host the caller keeps. `kind` is what messages call it. */
+/* Contacts this server, whose host the caller keeps. `kind` is what messages call it. */
 void hf__seek_contact(struct hf__seek *seek, const char *kind, const char *host, int port,
                       int64_t now);
-/* Asks the place in use, unless it still owes the answer. */
+/* Asks the server in use, unless it still owes the answer. */
 void hf__seek_ask(struct hf__seek *seek, struct hf__cmd *cmd, const char *const *words, int n);
-/* The place in use has said what is sought. */
+/* The server in use has said what is sought. */
 void hf__seek_found(struct hf__seek *seek);
-/* The place in use is of no use: the next of this many places becomes the current one. */
-enum hf__seek_step hf__seek_fail(struct hf__seek *seek, int places, int error, const char *why,
+/* The server in use is of no use: the next of this many servers becomes the current one. */
+enum hf__seek_step hf__seek_fail(struct hf__seek *seek, int servers, int error, const char *why,
                                  int64_t now);
 /* The reasons were reported: begins again after a pause. */
 void hf__seek_rest(struct hf__seek *seek, int64_t now);
 int64_t hf__seek_due(const struct hf__seek *seek);
-/* Whether it is time to ask, or to contact, the place in use. */
+/* Whether it is time to ask, or to contact, the server in use. */
 bool hf__seek_turn(struct hf__seek *seek, int64_t now);
 /* What follows a failure is decided here, not by the connection. */
 bool hf__seek_wants(const struct hf__conn *conn);

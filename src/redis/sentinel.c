@@ -19,7 +19,7 @@
 #define ASK_AGAIN_MS 100  /* between questions while it does not */
 #define NAME_SIZE    256
 
-struct place {
+struct server {
 	char name[NAME_SIZE];
 	int port; /* 0: none */
 };
@@ -30,14 +30,14 @@ struct hf__sentinel {
 	struct hf__cmd ask;   /* for the master */
 	struct hf__cmd learn; /* for the other Sentinels */
 	struct hf__cmd subscribe;
-	struct place known[HF__HOSTS_MAX]; /* those of the URL first */
+	struct server known[HF__HOSTS_MAX]; /* those of the URL first */
 	int known_count;
-	bool skips_learning; /* the list of the others cannot be read */
-	bool is_missing;     /* while the master works, none has named it: that was logged */
-	struct place master; /* as it was named last */
+	bool skips_learning;  /* the list of the others cannot be read */
+	bool is_missing;      /* while the master works, none has named it: that was logged */
+	struct server master; /* as it was named last */
 };
 
-static bool same_place(const struct place *one, const struct place *other)
+static bool same_server(const struct server *one, const struct server *other)
 {
 	return one->port == other->port && strcmp(one->name, other->name) == 0;
 }
@@ -46,8 +46,8 @@ static bool same_place(const struct place *one, const struct place *other)
 
 static void contact(struct hf__sentinel *sentinel, int64_t now)
 {
-	const struct place *place = &sentinel->known[sentinel->seek.current];
-	hf__seek_contact(&sentinel->seek, "Sentinel", place->name, place->port, now);
+	const struct server *server = &sentinel->known[sentinel->seek.current];
+	hf__seek_contact(&sentinel->seek, "Sentinel", server->name, server->port, now);
 }
 
 /*
@@ -85,12 +85,12 @@ static void try_next(struct hf__sentinel *sentinel, int error, const char *why, 
 /* ---- what a Sentinel says ---- */
 
 /* Connects to the master that was named, unless that is where the connection is, or goes to. */
-static void take_master(struct hf__sentinel *sentinel, struct place *named, int64_t now)
+static void take_master(struct hf__sentinel *sentinel, struct server *named, int64_t now)
 {
 	struct hf__redis *redis = sentinel->redis;
 	hf__nat_apply(redis->config->nat, named->name, sizeof named->name, &named->port);
 	char why[2 * NAME_SIZE + 80];
-	bool is_new = !same_place(named, &sentinel->master);
+	bool is_new = !same_server(named, &sentinel->master);
 	hf__seek_found(&sentinel->seek);
 	if (sentinel->is_missing)
 		hf__log_write(redis->core, HF_LOG_INFO, "%s names the master '%.60s' again",
@@ -133,7 +133,7 @@ static bool read_port(const struct hf__resp *resp, const char *bytes, uint32_t n
 static void handle_master(struct hf__sentinel *sentinel, const char *bytes, int64_t now)
 {
 	const struct hf__resp *resp = &sentinel->seek.conn.resp;
-	struct place named = {.port = 0};
+	struct server named = {.port = 0};
 	char why[NAME_SIZE + 200];
 	if (resp->node[0].type == HF__RESP_NULL) {
 		snprintf(why, sizeof why, "%s does not know this name", sentinel->seek.shown);
@@ -153,20 +153,20 @@ static void handle_master(struct hf__sentinel *sentinel, const char *bytes, int6
 static void learn_one(struct hf__sentinel *sentinel, const char *bytes, uint32_t node)
 {
 	const struct hf__resp *resp = &sentinel->seek.conn.resp;
-	struct place place = {.port = 0};
+	struct server server = {.port = 0};
 	for (uint32_t at = node + 1; at + 1 < resp->node[node].end; at += 2) {
 		if (hf__resp_text_is(resp, bytes, at, "ip"))
-			(void)read_name(resp, bytes, at + 1, place.name);
+			(void)read_name(resp, bytes, at + 1, server.name);
 		else if (hf__resp_text_is(resp, bytes, at, "port"))
-			(void)read_port(resp, bytes, at + 1, &place.port);
+			(void)read_port(resp, bytes, at + 1, &server.port);
 	}
-	if (!place.name[0] || !place.port || sentinel->known_count == HF__HOSTS_MAX)
+	if (!server.name[0] || !server.port || sentinel->known_count == HF__HOSTS_MAX)
 		return;
-	hf__nat_apply(sentinel->redis->config->nat, place.name, sizeof place.name, &place.port);
+	hf__nat_apply(sentinel->redis->config->nat, server.name, sizeof server.name, &server.port);
 	for (int i = 0; i < sentinel->known_count; i++)
-		if (same_place(&sentinel->known[i], &place))
+		if (same_server(&sentinel->known[i], &server))
 			return;
-	sentinel->known[sentinel->known_count++] = place;
+	sentinel->known[sentinel->known_count++] = server;
 }
 
 static void handle_others(struct hf__sentinel *sentinel, const char *bytes)
@@ -204,7 +204,7 @@ static void handle_switch(struct hf__sentinel *sentinel, const char *text, size_
                           int64_t now)
 {
 	char line[2 * NAME_SIZE + 100], *words[6];
-	struct place named = {.port = 0};
+	struct server named = {.port = 0};
 	if (length >= sizeof line || memchr(text, 0, length))
 		return;
 	memcpy(line, text, length);
@@ -383,9 +383,9 @@ struct hf__sentinel *hf__sentinel_new(struct hf__redis *redis)
 	init_cmd(&sentinel->learn, HF__REDIS_SENTINEL);
 	init_cmd(&sentinel->subscribe, HF__REDIS_SUBSCRIBE);
 	for (int i = 0; i < config->host_count; i++) {
-		struct place *place = &sentinel->known[sentinel->known_count++];
-		snprintf(place->name, sizeof place->name, "%s", config->hosts[i].name);
-		place->port = config->hosts[i].port;
+		struct server *server = &sentinel->known[sentinel->known_count++];
+		snprintf(server->name, sizeof server->name, "%s", config->hosts[i].name);
+		server->port = config->hosts[i].port;
 	}
 	return sentinel;
 }

@@ -8,7 +8,7 @@
 
 #include <holdfast/holdfast.h>
 
-#include "redis/settings.h"
+#include "redis/redis_settings.h"
 
 struct hf__tls;
 

@@ -31,7 +31,7 @@ struct choice {
 	const struct hf__recipe *recipe;
 	const struct hf__script *script;
 	bool has_entry;
-	struct hf__history_entry entry;
+	struct hf__entry entry;
 };
 
 static struct hf__renew_item item_of(const struct hf__cmd *cmd, uint16_t i)
@@ -313,7 +313,7 @@ static void choose(const struct hf__core *core, const struct hf__cmd *cmd,
 	ret_choice->recipe = recipe;
 	ret_choice->has_entry = hf__core_settings(core)->history > 0 &&
 	                        recipe->history.text != recipe->script.text &&
-	                        hf__history_entry(core, cmd, &ret_choice->entry);
+	                        hf__entry_make(core, cmd, &ret_choice->entry);
 	ret_choice->script = ret_choice->has_entry ? &recipe->history : &recipe->script;
 }
 
@@ -335,7 +335,7 @@ static char *put_client(char *at, const struct hf__core *core)
  * How a call gave up, for how long it had waited, how long ago that was, and the lines of the
  * client's description.
  */
-static char *put_wait(char *at, const struct hf__core *core, const struct hf__history_entry *entry)
+static char *put_wait(char *at, const struct hf__core *core, const struct hf__entry *entry)
 {
 	char text[HF__DESCRIPTION_SIZE + OWNER_SIZE];
 	int length = snprintf(text, sizeof text, "%c %" PRIu32 " %" PRId64 "\n%s",
@@ -345,7 +345,7 @@ static char *put_wait(char *at, const struct hf__core *core, const struct hf__hi
 }
 
 static char *put_entry(char *at, const struct hf__redis *redis, const struct hf__cmd *cmd,
-                       const struct hf__history_entry *entry)
+                       const struct hf__entry *entry)
 {
 	at = put_stream(at, redis, cmd);
 	at = hf__request_number(at, hf__core_settings(redis->core)->history);

@@ -4,7 +4,7 @@
 
 #include <holdfast/holdfast.h>
 
-#include "zk/settings.h"
+#include "zk/zk_settings.h"
 
 #include <stddef.h>
 #include <zookeeper/zookeeper.h>

@@ -4,7 +4,7 @@
 
 #include "core/backend.h"
 #include "engine/engine.h"
-#include "zk/settings.h"
+#include "zk/zk_settings.h"
 
 /* Creates the backend and gives it to the core; 0, or an error with why. */
 int hf__zk_new(struct hf__core *core, struct hf__engine *engine,

@@ -60,8 +60,8 @@ static void copy_items(const struct hf__cmd *cmd, struct request *request)
 
 static bool says_gave_up(const struct client *client, const struct hf__cmd *cmd)
 {
-	struct hf__history_entry entry;
-	return cmd->verb == HF__SETTLE && hf__history_entry(&client->core, cmd, &entry) &&
+	struct hf__entry entry;
+	return cmd->verb == HF__SETTLE && hf__entry_make(&client->core, cmd, &entry) &&
 	       entry.gave_up;
 }
 

@@ -28,10 +28,10 @@ static void find_busy(struct fake *fake)
 }
 
 /* The entry of the oldest command, which settles. */
-static struct hf__history_entry sent_entry(struct fake *fake)
+static struct hf__entry sent_entry(struct fake *fake)
 {
-	struct hf__history_entry entry;
-	assert_true(hf__history_entry(&fake->core, check_sent(fake, HF__SETTLE, 0), &entry));
+	struct hf__entry entry;
+	assert_true(hf__entry_make(&fake->core, check_sent(fake, HF__SETTLE, 0), &entry));
 	return entry;
 }
 
@@ -48,7 +48,7 @@ static void a_wait_in_vain_is_entered(void **state)
 {
 	struct fake *fake = *state;
 	(void)wait_in_vain(fake);
-	struct hf__history_entry entry = sent_entry(fake);
+	struct hf__entry entry = sent_entry(fake);
 	assert_int_equal(entry.gave_up, HF__GAVE_UP_TIMED_OUT);
 	assert_int_equal(entry.waited_ms, WAIT_MS);
 	assert_int_equal(entry.ago_ms, 0);
@@ -68,7 +68,7 @@ static void a_cancelled_wait_is_entered(void **state)
 	fake_advance(fake, 300);
 	hf__core_cancel(&fake->core, op, fake->now);
 	check_result(op, HF_ECANCELLED);
-	struct hf__history_entry entry = sent_entry(fake);
+	struct hf__entry entry = sent_entry(fake);
 	assert_int_equal(entry.gave_up, HF__GAVE_UP_CANCELLED);
 	assert_int_equal(entry.waited_ms, 300);
 	fake_answer(fake, HF__GONE);
@@ -101,8 +101,8 @@ static void nobody_who_did_not_wait_is_entered(void **state)
 	fake_answer(fake, HF__FAILED);
 	check_result(op, HF_EREFUSED);
 	(void)check_sent(fake, HF__SETTLE, 0);
-	struct hf__history_entry entry;
-	assert_true(hf__history_entry(&fake->core, fake_sent(fake, HF__SETTLE), &entry));
+	struct hf__entry entry;
+	assert_true(hf__entry_make(&fake->core, fake_sent(fake, HF__SETTLE), &entry));
 	assert_int_equal(entry.gave_up, HF__GAVE_UP_NOT);
 	fake_answer(fake, HF__GONE);
 }
@@ -170,7 +170,7 @@ static void a_repeated_removal_has_no_entry(void **state)
 	check_result(op, HF_EUNKNOWN);
 	fake_link_down(fake);
 	fake_link_up(fake);
-	struct hf__history_entry entry = sent_entry(fake);
+	struct hf__entry entry = sent_entry(fake);
 	assert_int_equal(entry.gave_up, HF__GAVE_UP_TIMED_OUT);
 	assert_true(entry.waited_ms >= WAIT_MS);
 	fake_link_down(fake);
@@ -192,7 +192,7 @@ static void a_server_that_is_not_ready_is_asked_again_for_a_while(void **state)
 	check_result(op, HF_ETIMEDOUT);
 	int64_t gave_up_at = fake->now, last = 0;
 	while (fake->core.holds > 0) {
-		struct hf__history_entry entry = sent_entry(fake);
+		struct hf__entry entry = sent_entry(fake);
 		assert_int_equal(entry.gave_up, HF__GAVE_UP_TIMED_OUT);
 		assert_int_equal(entry.waited_ms, WAIT_MS);
 		assert_int_equal(entry.ago_ms, fake->now - gave_up_at);

@@ -1,6 +1,6 @@
 /* Metrics: how long calls, holds, renewals and commands took, in histograms with fixed buckets. */
-#ifndef HF_CORE_METRICS_H
-#define HF_CORE_METRICS_H
+#ifndef HF_CORE_MEASURE_H
+#define HF_CORE_MEASURE_H
 
 #include "core/backend.h"
 
@@ -12,7 +12,7 @@
 struct hf__op;
 
 /* How an acquire ended. */
-enum hf__metrics_result {
+enum hf__measure_result {
 	HF__RESULT_GRANTED,
 	HF__RESULT_BUSY,
 	HF__RESULT_TIMEOUT,
@@ -24,7 +24,7 @@ enum hf__metrics_result {
 };
 
 /* How a hold ended. */
-enum hf__metrics_end {
+enum hf__measure_end {
 	HF__END_RELEASED,
 	HF__END_LOST,
 	HF__END_FORCED,
@@ -39,7 +39,7 @@ struct hf__histogram {
 	uint64_t sum;
 };
 
-struct hf__metrics_kind {
+struct hf__measure_kind {
 	struct hf__histogram wait[HF__RESULTS];
 	struct hf__histogram hold[HF__ENDS];
 };
@@ -53,25 +53,25 @@ struct hf__metrics {
 	struct hf__histogram renewal_lag;
 	struct hf__histogram renewal_margin;
 	struct hf__histogram round_trip;
-	struct hf__metrics_kind kind[HF__KINDS];
+	struct hf__measure_kind kind[HF__KINDS];
 };
 
 /*
  * The upper bounds of the buckets, which belong to them, in millionths; the last bucket has none.
  * Those of a histogram of durations, and those of a histogram of ratios.
  */
-const uint64_t *hf__metrics_durations(size_t *ret_bounds);
-const uint64_t *hf__metrics_ratios(size_t *ret_bounds);
+const uint64_t *hf__measure_durations(size_t *ret_bounds);
+const uint64_t *hf__measure_ratios(size_t *ret_bounds);
 
 /* All of these need core->metrics. The acquire is finished: its result is final. */
-void hf__metrics_count_acquire(struct hf__core *core, const struct hf__op *op);
+void hf__measure_count_acquire(struct hf__core *core, const struct hf__op *op);
 /* The command was answered now. */
-void hf__metrics_count_answer(struct hf__core *core, const struct hf__cmd *cmd,
+void hf__measure_count_answer(struct hf__core *core, const struct hf__cmd *cmd,
                               enum hf__outcome outcome, int64_t now);
 /* A renewal that was due then is confirmed now, when this much of the lease was left. */
-void hf__metrics_count_renewal(struct hf__core *core, int64_t due_at, int64_t left_ms,
+void hf__measure_count_renewal(struct hf__core *core, int64_t due_at, int64_t left_ms,
                                int64_t lease_ms);
 /* The hold has ended. It is counted once: only the first end of a hold counts. */
-void hf__metrics_count_hold(struct hf__core *core, struct hf__hold *hold, enum hf__metrics_end end);
+void hf__measure_count_hold(struct hf__core *core, struct hf__hold *hold, enum hf__measure_end end);
 
 #endif

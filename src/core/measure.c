@@ -1,5 +1,5 @@
 /* Metrics: histograms with fixed buckets for calls, holds, renewals and commands. */
-#include "core/metrics.h"
+#include "core/measure.h"
 #include "core/core.h"
 
 #include <assert.h>
@@ -15,13 +15,13 @@ static const uint64_t durations[HF__METRICS_BUCKETS] = {
 static const uint64_t ratios[] = {50000,  100000, 200000, 330000,
                                   500000, 660000, 900000, UINT64_MAX};
 
-const uint64_t *hf__metrics_durations(size_t *ret_bounds)
+const uint64_t *hf__measure_durations(size_t *ret_bounds)
 {
 	*ret_bounds = HF__METRICS_BUCKETS - 1;
 	return durations;
 }
 
-const uint64_t *hf__metrics_ratios(size_t *ret_bounds)
+const uint64_t *hf__measure_ratios(size_t *ret_bounds)
 {
 	*ret_bounds = sizeof ratios / sizeof *ratios - 1;
 	return ratios;
@@ -49,7 +49,7 @@ static void add_duration(struct hf__histogram *histogram, int64_t us)
 	add(histogram, durations, first_bucket[highest < most ? highest : most], value);
 }
 
-static enum hf__metrics_result result_of(int error)
+static enum hf__measure_result result_of(int error)
 {
 	if (!error)
 		return HF__RESULT_GRANTED;
@@ -63,7 +63,7 @@ static enum hf__metrics_result result_of(int error)
 	}
 }
 
-void hf__metrics_count_acquire(struct hf__core *core, const struct hf__op *op)
+void hf__measure_count_acquire(struct hf__core *core, const struct hf__op *op)
 {
 	struct hf__metrics *metrics = core->metrics;
 	add_duration(&metrics->kind[op->lock->kind].wait[result_of(op->result)],
@@ -71,7 +71,7 @@ void hf__metrics_count_acquire(struct hf__core *core, const struct hf__op *op)
 }
 
 /* The low bits of the time of sending are enough for an hour; a command seldom takes as long. */
-void hf__metrics_count_answer(struct hf__core *core, const struct hf__cmd *cmd,
+void hf__measure_count_answer(struct hf__core *core, const struct hf__cmd *cmd,
                               enum hf__outcome outcome, int64_t now)
 {
 	struct hf__metrics *metrics = core->metrics;
@@ -82,7 +82,7 @@ void hf__metrics_count_answer(struct hf__core *core, const struct hf__cmd *cmd,
 	             ms < HOUR_MS ? (uint32_t)metrics->now_us - cmd->sent_us : ms * 1000);
 }
 
-void hf__metrics_count_renewal(struct hf__core *core, int64_t due_at, int64_t left_ms,
+void hf__measure_count_renewal(struct hf__core *core, int64_t due_at, int64_t left_ms,
                                int64_t lease_ms)
 {
 	struct hf__metrics *metrics = core->metrics;
@@ -94,7 +94,7 @@ void hf__metrics_count_renewal(struct hf__core *core, int64_t due_at, int64_t le
 	    left_ms > 0 ? (uint64_t)left_ms * 1000000 / (uint64_t)lease_ms : 0);
 }
 
-void hf__metrics_count_hold(struct hf__core *core, struct hf__hold *hold, enum hf__metrics_end end)
+void hf__measure_count_hold(struct hf__core *core, struct hf__hold *hold, enum hf__measure_end end)
 {
 	struct hf__metrics *metrics = core->metrics;
 	if (!hold->measured)

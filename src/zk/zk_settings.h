@@ -1,8 +1,8 @@
 /*
  * What the ZooKeeper backend needs to know about its servers. Texts are borrowed from the client.
  */
-#ifndef HF_ZK_SETTINGS_H
-#define HF_ZK_SETTINGS_H
+#ifndef HF_ZK_ZK_SETTINGS_H
+#define HF_ZK_ZK_SETTINGS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,17 +1,17 @@
 /* The history: which commands leave an entry in it, and what the entry says. */
-#include "core/history.h"
+#include "core/entry.h"
 #include "core/cmd.h"
 #include "core/core.h"
 
 #include <assert.h>
 
-bool hf__history_keeps(const struct hf__core *core, const struct hf__op *op)
+bool hf__entry_keeps(const struct hf__core *core, const struct hf__op *op)
 {
 	return core->config.history && (!core->config.history_contended || op->waited);
 }
 
-void hf__history_give_up(const struct hf__core *core, const struct hf__op *op, int result,
-                         int64_t now)
+void hf__entry_give_up(const struct hf__core *core, const struct hf__op *op, int result,
+                       int64_t now)
 {
 	struct hf__hold *hold = op->hold;
 	if (!core->config.history || !op->waited || !hold || hold->state != HF__HOLD_ASKING ||
@@ -44,7 +44,7 @@ static const struct hf__hold *find_wire(const struct hf__lock *lock, uint64_t wi
 }
 
 /* A nested level leaves no entry. */
-static bool begins(const struct hf__cmd *cmd, struct hf__history_entry *entry)
+static bool begins(const struct hf__cmd *cmd, struct hf__entry *entry)
 {
 	const struct hf__hold *hold = hf__list_item(cmd, const struct hf__hold, cmd);
 	if (!cmd->kept || hold->state != HF__HOLD_ASKING)
@@ -57,7 +57,7 @@ static bool begins(const struct hf__cmd *cmd, struct hf__history_entry *entry)
 }
 
 /* Losses go into every history, even if their grants did not. */
-static bool ends(const struct hf__cmd *cmd, struct hf__history_entry *entry)
+static bool ends(const struct hf__cmd *cmd, struct hf__entry *entry)
 {
 	const struct hf__hold *hold = hf__list_item(cmd, const struct hf__hold, cmd);
 	if (cmd->count != 0 || !(cmd->kept || hold->reason || hold->gave_up))
@@ -76,7 +76,7 @@ static bool ends(const struct hf__cmd *cmd, struct hf__history_entry *entry)
 
 /* Permits are named by their ids, and need not be of this client. */
 static bool gives_back(const struct hf__core *core, const struct hf__cmd *cmd,
-                       struct hf__history_entry *entry)
+                       struct hf__entry *entry)
 {
 	bool kept = !core->config.history_contended;
 	for (uint16_t i = 0; i < cmd->items; i++) {
@@ -89,11 +89,11 @@ static bool gives_back(const struct hf__core *core, const struct hf__cmd *cmd,
 	return kept;
 }
 
-bool hf__history_entry(const struct hf__core *core, const struct hf__cmd *cmd,
-                       struct hf__history_entry *ret_entry)
+bool hf__entry_make(const struct hf__core *core, const struct hf__cmd *cmd,
+                    struct hf__entry *ret_entry)
 {
 	assert(core && cmd && cmd->verb < HF__VERBS && ret_entry);
-	*ret_entry = (struct hf__history_entry){.ms = -1, .from_ms = -1};
+	*ret_entry = (struct hf__entry){.ms = -1, .from_ms = -1};
 	if (!core->config.history)
 		return false;
 	switch (cmd->verb) {

@@ -45,12 +45,12 @@ static void check_histogram(const struct hf__histogram *histogram, uint64_t coun
 	assert_int_equal(histogram->sum, sum);
 }
 
-static struct hf__histogram *waits(struct fake *fake, enum hf__metrics_result result)
+static struct hf__histogram *waits(struct fake *fake, enum hf__measure_result result)
 {
 	return &fake->core.metrics->kind[HF_REENTRANT].wait[result];
 }
 
-static struct hf__histogram *holds(struct fake *fake, enum hf__metrics_end end)
+static struct hf__histogram *holds(struct fake *fake, enum hf__measure_end end)
 {
 	return &fake->core.metrics->kind[HF_REENTRANT].hold[end];
 }
@@ -91,7 +91,7 @@ static void value_on_a_bound_belongs_to_its_bucket(void **state)
 {
 	struct fake *fake = *state;
 	size_t bounds;
-	const uint64_t *bound = hf__metrics_durations(&bounds);
+	const uint64_t *bound = hf__measure_durations(&bounds);
 	assert_int_equal(bounds, HF__METRICS_BUCKETS - 1);
 	assert_int_equal(bound[0], 100);
 	assert_int_equal(bound[bounds - 1], 600 * 1000000);
@@ -115,7 +115,7 @@ static void every_number_of_bits_finds_its_bucket(void **state)
 {
 	struct fake *fake = *state;
 	size_t bounds;
-	const uint64_t *bound = hf__metrics_durations(&bounds);
+	const uint64_t *bound = hf__measure_durations(&bounds);
 	struct hf__histogram *trips = &fake->core.metrics->round_trip;
 	for (int bits = 0; bits < 40; bits++)
 		for (int64_t us = (INT64_C(1) << bits) - 1; us <= (INT64_C(1) << bits); us++) {
@@ -367,7 +367,7 @@ static void permits_of_one_acquire_are_holds_of_their_own(void **state)
 	check_result(op, 0);
 	pass_us(fake, 5000);
 	(void)fake_start(fake, .verb = HF__OP_CLOSE);
-	const struct hf__metrics_kind *kind = &fake->core.metrics->kind[HF__PERMITS];
+	const struct hf__measure_kind *kind = &fake->core.metrics->kind[HF__PERMITS];
 	check_histogram(&kind->wait[HF__RESULT_GRANTED], 1, 800);
 	check_histogram(&kind->hold[HF__END_CLOSED], 3, 15000);
 }

@@ -1,6 +1,6 @@
 /* What the Redis backend needs to know about its server. Texts are borrowed from the client. */
-#ifndef HF_REDIS_SETTINGS_H
-#define HF_REDIS_SETTINGS_H
+#ifndef HF_REDIS_REDIS_SETTINGS_H
+#define HF_REDIS_REDIS_SETTINGS_H
 
 #include <stdbool.h>
 #include <stdint.h>
