@@ -695,17 +695,27 @@ static void a_server_that_wants_more_replicas_is_asked_until_the_deadline(void *
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* The server has had enough replicas, and loses them. */
+/* It may take a moment to notice that they are gone. */
+static bool server_refuses_writes(void)
+{
+	struct raw_reply *reply = raw_command(live_raw, "SET", "probe", "1", NULL);
+	bool refuses = reply->type == RAW_ERROR;
+	raw_reply_free(reply);
+	return refuses;
+}
+
+/* The server has had enough replicas, and loses them. Those that come back copy its data first. */
 static void a_server_whose_replicas_are_killed_is_asked_until_they_are_back(void **state)
 {
 	(void)state;
-	hf_client *client = open_durable();
+	hf_client *client = open_client(HF_CLIENT(.sync_timeout_ms = 20000));
 	hf_lock *lock = open_lock(client, "orders");
 	hf_lock *held = open_lock(client, "held");
 	raw_ok(live_raw, "CONFIG", "SET", "min-replicas-to-write", "1", NULL);
 	ASSERT_OK(hf_lock_acquire(held, NULL));
 	for (int i = 0; i < REPLICAS; i++)
 		test_server_kill(replica[i]);
+	WAIT_UNTIL(server_refuses_writes(), SOON_MS);
 	int rc;
 	do
 		rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 600));
