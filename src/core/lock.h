@@ -37,11 +37,11 @@ struct hf__lock {
 	struct hf__link *link; /* where its commands go */
 	uint32_t rested_at;    /* when a waiter last let other clients ask first */
 	uint32_t refs;         /* handles, commands in flight, parked calls, holds with news */
-	bool contended;        /* its latest grant was waited for */
 	uint8_t values;        /* of a group: how many values follow the name */
 	uint8_t kind;          /* that of the traits */
 	uint16_t length;
-	uint16_t slot; /* of its name, if the backend has slots */
+	uint16_t slot;  /* of its name, if the backend has slots */
+	bool contended; /* its latest grant was waited for */
 	char name[];
 };
 
