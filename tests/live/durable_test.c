@@ -471,9 +471,10 @@ static void a_wait_never_precedes_a_script_of_other_threads(void **state)
 	take_all_durably(client, FEW);
 	count_monitored(monitor, scripts, waits);
 	raw_close(monitor);
-	ASSERT_BETWEEN(waits[0], 1, THREADS * FEW / 2);
+	/* Where threads hardly run at once, a grant can have two: one that was too early. */
+	ASSERT_BETWEEN(waits[0], 1, 2 * THREADS * FEW);
 	assert_int_equal(waits[1], 0);
-	ASSERT_BETWEEN(scripts[0], waits[0], THREADS * FEW);
+	ASSERT_BETWEEN(scripts[0], waits[0], 2 * THREADS * FEW);
 	assert_true(scripts[1] >= 2 * THREADS * FEW);
 	ASSERT_OK(hf_client_close(client));
 }
