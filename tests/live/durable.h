@@ -94,4 +94,39 @@ static inline int count_connections(const char *command)
 	return count;
 }
 
+/*
+ * A line of MONITOR: time [database address] "COMMAND" "argument"…; false if no connection of ours
+ * sent it.
+ */
+static inline bool read_monitored(const char *line, char *ret_address, char *ret_command)
+{
+	return sscanf(line, "%*s [%*d %63[^]]] \"%31[^\"]", ret_address, ret_command) == 2 &&
+	       strcmp(ret_address, "lua") != 0;
+}
+
+/*
+ * Counts the scripts and the WAITs of two connections: the one that sent the first WAIT, and all
+ * others.
+ */
+static inline void count_monitored(struct raw *monitor, int ret_scripts[2], int ret_waits[2])
+{
+	struct monitored {
+		char address[64], command[32];
+	} *seen = check_alloc(20000 * sizeof *seen);
+	const char *waiting = NULL;
+	int count = 0;
+	for (struct raw_reply *line; (line = raw_next_message(monitor, 200)); raw_reply_free(line))
+		if (count < 20000 &&
+		    read_monitored(line->text, seen[count].address, seen[count].command))
+			count++;
+	for (int i = 0; i < count && !waiting; i++)
+		waiting = strcasecmp(seen[i].command, "wait") == 0 ? seen[i].address : NULL;
+	for (int i = 0; i < count; i++) {
+		int other = !waiting || strcmp(seen[i].address, waiting) != 0;
+		ret_scripts[other] += strncasecmp(seen[i].command, "eval", 4) == 0;
+		ret_waits[other] += strcasecmp(seen[i].command, "wait") == 0;
+	}
+	free(seen);
+}
+
 #endif
