@@ -171,6 +171,8 @@ static void credentials_refused_in_the_middle_cost_the_hold_and_no_more(void **s
 	test_zookeeper_restart(zookeeper, 0);
 	WAIT_UNTIL(hf_lock_state(lock, NULL) == HF_LOST, ENDED_MS);
 	ASSERT_RC(hf_lock_release(lock), HF_ELOST);
+	/* Until the server has started, nobody refuses anything. */
+	WAIT_UNTIL(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 1000)) == HF_EAUTH, ENDED_MS);
 	expect_failure(lock, 3000, HF_EAUTH, "credentials");
 	struct waiter *waiter = waiter_start(lock, NULL);
 	test_zookeeper_set_properties(zookeeper, 0, with_digest);
