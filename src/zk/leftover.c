@@ -4,34 +4,6 @@
  */
 #include "zk/zk.h"
 
-#include <assert.h>
-
-#define AGAIN_MS 1000
-
-static void mark(struct hf__node *node)
-{
-	if (node && !node->cmd)
-		node->leftover = true;
-}
-
-/* Answering the command may submit the next one for the same nodes, so they are marked before. */
-void hf__leftover_fail(struct hf__zk *zk, struct hf__node *node, int rc, const char *what,
-                       int64_t now)
-{
-	struct hf__cmd *cmd = hf__node_take_cmd(node);
-	assert(cmd);
-	if (cmd->verb == HF__ASK || cmd->verb == HF__SETTLE) {
-		mark(node);
-		for (uint16_t i = 0; i < cmd->items; i++)
-			mark(hf__node_find(zk, cmd->lock, cmd->wire + i));
-		if (zk->leftovers_at == HF__NEVER)
-			zk->leftovers_at = now + AGAIN_MS;
-	} else {
-		hf__steps_end_ids(zk, cmd);
-	}
-	hf__zk_answer_failed(zk, cmd, rc, what, now);
-}
-
 static bool has_leftovers(const struct hf__zk *zk)
 {
 	struct hf__table_link *at = NULL;
@@ -76,5 +48,5 @@ void hf__leftover_turn(struct hf__zk *zk, int64_t now)
 		return;
 	}
 	delete_all(zk);
-	zk->leftovers_at = now + AGAIN_MS;
+	zk->leftovers_at = now + HF__LEFTOVER_MS;
 }

@@ -321,3 +321,59 @@ void hf__node_wake_unwatched(struct hf__zk *zk, int64_t now)
 		hf__core_wake_owner(zk->core, node->lock, node->asker, now);
 	}
 }
+
+/* ---- permits that are given back by their ids ---- */
+
+struct hf__node *hf__node_of_permit(struct hf__zk *zk, const struct hf__cmd *cmd, int32_t i)
+{
+	uint64_t wire = hf__permit_wire(zk->core, cmd->permit[i]);
+	return wire ? hf__node_find(zk, cmd->lock, wire) : NULL;
+}
+
+bool hf__node_claim_permits(struct hf__zk *zk, const struct hf__cmd *cmd)
+{
+	struct hf__node *node;
+	for (int32_t i = 0; i < cmd->items; i++)
+		if ((node = hf__node_of_permit(zk, cmd, i)) && node->releaser &&
+		    node->releaser != cmd)
+			return false;
+	for (int32_t i = 0; i < cmd->items; i++)
+		if ((node = hf__node_of_permit(zk, cmd, i)))
+			node->releaser = cmd;
+	return true;
+}
+
+void hf__node_unclaim_permits(struct hf__zk *zk, const struct hf__cmd *cmd)
+{
+	for (int32_t i = 0; i < cmd->items; i++) {
+		struct hf__node *node = hf__node_of_permit(zk, cmd, i);
+		if (node && node->releaser == cmd)
+			node->releaser = NULL;
+	}
+}
+
+/* ---- nodes that the server does not let us remove ---- */
+
+static void mark_leftover(struct hf__node *node)
+{
+	if (node && !node->cmd)
+		node->leftover = true;
+}
+
+/* Answering the command may submit the next one for the same nodes, so they are marked before. */
+void hf__node_fail_leftover(struct hf__zk *zk, struct hf__node *node, int rc, const char *what,
+                            int64_t now)
+{
+	struct hf__cmd *cmd = hf__node_take_cmd(node);
+	assert(cmd);
+	if (cmd->verb == HF__ASK || cmd->verb == HF__SETTLE) {
+		mark_leftover(node);
+		for (uint16_t i = 0; i < cmd->items; i++)
+			mark_leftover(hf__node_find(zk, cmd->lock, cmd->wire + i));
+		if (zk->leftovers_at == HF__NEVER)
+			zk->leftovers_at = now + HF__LEFTOVER_MS;
+	} else {
+		hf__node_unclaim_permits(zk, cmd);
+	}
+	hf__zk_answer_failed(zk, cmd, rc, what, now);
+}

@@ -14,8 +14,8 @@ static bool is_refused(struct hf__zk *zk, const struct hf__zk_request *request, 
 {
 	if (request->rc == ZOK || request->rc == ZNONODE)
 		return false;
-	hf__leftover_fail(zk, request->node, request->rc,
-	                  "cannot find out whether the lock's node exists", now);
+	hf__node_fail_leftover(zk, request->node, request->rc,
+	                       "cannot find out whether the lock's node exists", now);
 	return true;
 }
 

@@ -15,16 +15,10 @@ static void give(struct hf__zk *zk, struct hf__node *node, struct hf__cmd *cmd);
 
 /* ---- permits that are given back by their ids ---- */
 
-static struct hf__node *find_named(struct hf__zk *zk, const struct hf__cmd *cmd, int32_t i)
-{
-	uint64_t wire = hf__permit_wire(zk->core, cmd->permit[i]);
-	return wire ? hf__node_find(zk, cmd->lock, wire) : NULL;
-}
-
 /* A node that another command works on is lost and being removed. */
 static struct hf__node *find_permit(struct hf__zk *zk, const struct hf__cmd *cmd, int32_t i)
 {
-	struct hf__node *node = find_named(zk, cmd, i);
+	struct hf__node *node = hf__node_of_permit(zk, cmd, i);
 	bool ours = node && hf__node_is_granted(node) && (!node->cmd || node->cmd == cmd);
 	return ours ? node : NULL;
 }
@@ -36,31 +30,6 @@ static int32_t find_missing(struct hf__zk *zk, const struct hf__cmd *cmd)
 		if (!find_permit(zk, cmd, i))
 			return i;
 	return -1;
-}
-
-/*
- * Only one command at a time releases a permit. If another one were answered "gone" meanwhile, the
- * core would forget the permit, and nobody would remove the lease if the release is never answered.
- */
-static bool begin_ids(struct hf__zk *zk, const struct hf__cmd *cmd)
-{
-	struct hf__node *node;
-	for (int32_t i = 0; i < cmd->items; i++)
-		if ((node = find_named(zk, cmd, i)) && node->releaser && node->releaser != cmd)
-			return false;
-	for (int32_t i = 0; i < cmd->items; i++)
-		if ((node = find_named(zk, cmd, i)))
-			node->releaser = cmd;
-	return true;
-}
-
-void hf__steps_end_ids(struct hf__zk *zk, const struct hf__cmd *cmd)
-{
-	for (int32_t i = 0; i < cmd->items; i++) {
-		struct hf__node *node = find_named(zk, cmd, i);
-		if (node && node->releaser == cmd)
-			node->releaser = NULL;
-	}
 }
 
 /* The command's count is 1 more than the index of a permit that was lost, or 0. */
@@ -76,7 +45,7 @@ static void release_next(struct hf__zk *zk, struct hf__cmd *cmd)
 	}
 	bool lost = cmd->count > 0;
 	cmd->count -= lost;
-	hf__steps_end_ids(zk, cmd);
+	hf__node_unclaim_permits(zk, cmd);
 	hf__zk_answer_soon(zk, cmd, lost ? HF__GONE : HF__DONE);
 }
 
@@ -87,7 +56,7 @@ void hf__steps_submit_ids(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	int32_t i = find_missing(zk, cmd);
 	bool releases = cmd->verb == HF__PERMITS_RELEASE;
-	if (releases && !begin_ids(zk, cmd)) {
+	if (releases && !hf__node_claim_permits(zk, cmd)) {
 		hf__zk_answer_soon(zk, cmd, HF__NOT_NOW);
 		return;
 	}
@@ -103,7 +72,7 @@ void hf__steps_submit_ids(struct hf__zk *zk, struct hf__cmd *cmd)
 		return;
 	}
 	if (releases)
-		hf__steps_end_ids(zk, cmd);
+		hf__node_unclaim_permits(zk, cmd);
 	hf__zk_answer_soon(zk, cmd, i >= 0 ? HF__GONE : HF__DONE);
 }
 
@@ -180,7 +149,7 @@ static void on_node_removed(struct hf__zk *zk, struct hf__zk_request *request, i
 	else if (request->rc == ZOK || request->rc == ZNONODE)
 		finish_removed(zk, node, request->rc == ZOK, now);
 	else if (node->cmd)
-		hf__leftover_fail(zk, node, request->rc, "cannot delete the lock's node", now);
+		hf__node_fail_leftover(zk, node, request->rc, "cannot delete the lock's node", now);
 }
 
 static void delete_node(struct hf__zk *zk, struct hf__node *node)
@@ -205,8 +174,8 @@ static void on_plain_checked(struct hf__zk *zk, struct hf__zk_request *request, 
 	else if (request->rc == ZOK || request->rc == ZNONODE)
 		finish_removed(zk, node, false, now);
 	else
-		hf__leftover_fail(zk, node, request->rc,
-		                  "cannot find out whether the lock's node exists", now);
+		hf__node_fail_leftover(zk, node, request->rc,
+		                       "cannot find out whether the lock's node exists", now);
 }
 
 /* Another client may have created a node at a plain lock's path by now, and that one must stay. */
@@ -372,7 +341,7 @@ static void give(struct hf__zk *zk, struct hf__node *node, struct hf__cmd *cmd)
 {
 	if (node->cmd && node->cmd != cmd) {
 		if (node->cmd->verb == HF__PERMITS_RELEASE)
-			hf__steps_end_ids(zk, node->cmd);
+			hf__node_unclaim_permits(zk, node->cmd);
 		hf__zk_answer_soon(zk, node->cmd, HF__UNKNOWN); /* nobody waits for it any more */
 	}
 	node->cmd = cmd;

@@ -4,6 +4,43 @@
  * ZooKeeper's own library talks to the servers, on threads of its own. These only put its results
  * into the inbox, under the engine's mutex, and the driver takes them from there. Everything else
  * runs under that mutex too.
+ *
+ * The files in the order in which to read them. Each calls only those above it; tools/check-includes
+ * reads this list and checks that. Results go the other way, through the function that a request
+ * carries.
+ *
+ *   queue.c       names of lock nodes, and their order
+ *   node_state.c  the states of a node, and what each event makes of them
+ *   proof.c       how long the session is certain to last
+ *   door.c        keeps the library's threads out of a client that does not exist any more
+ *   library.c     loads the library and opens handles
+ *   watcher.c     watchers by path
+ *   zk_lock.c     what is known of a lock besides its nodes
+ *   doubt.c       doubt about the connection
+ *   alone.c       whether a node is known to be alone in its folder
+ *   zk_answer.c   answers to commands
+ *   zk_request.c  requests to the library, and the inbox of their results
+ *   node.c        an acquisition's node
+ *   beat.c        renewals
+ *   folder.c      the folders above a node
+ *   total.c       the number of permits of a semaphore
+ *   lease.c       permits: the gate and the leases
+ *   zk_barrier.c  barriers
+ *   turn.c        whether a node is the first in its queue
+ *   create.c      creates a node
+ *   search.c      finds out whether a node was created
+ *   steps.c       what the command of a node does next
+ *   held.c        watches over nodes that are held
+ *   holders.c     commands about the holders and waiters of a lock
+ *   notice.c      a watcher has fired
+ *   opener.c      opens and closes handles on threads of their own
+ *   session.c     the session, from its opening to its end
+ *   leftover.c    nodes that the server does not let us remove
+ *   survey_row.c  the rows of a list
+ *   survey.c      lists locks, and shows one
+ *   zk_kinds.c    how each kind behaves on ZooKeeper
+ *   zk.c          the backend as the core sees it
+ *   none.c        replaces all of this in a build without ZooKeeper
  */
 #ifndef HF_ZK_ZK_H
 #define HF_ZK_ZK_H
@@ -27,8 +64,9 @@
 #define HF__ZK_PATH        1280         /* bytes of any path: folder, node, number */
 #define HF__REVOKE_MESSAGE "__REVOKE__" /* Curator's data for a node that is to be given up */
 #define HF__TOTAL_RANGE    "permits: the total would not fit into 32 bits"
-#define HF__WATCH_HELD_MS  500 /* from a grant until the node is watched */
-#define HF__OWN_WRITES     256 /* counters, each for some of the names */
+#define HF__LEFTOVER_MS    1000 /* between attempts to delete nodes that are left over */
+#define HF__WATCH_HELD_MS  500  /* from a grant until the node is watched */
+#define HF__OWN_WRITES     256  /* counters, each for some of the names */
 
 /* The values are the library's, which has them as objects. */
 enum hf__mode {
@@ -394,6 +432,21 @@ void hf__node_wait(struct hf__zk *zk, struct hf__node *node, int64_t now);
 /* Answers "busy"; without a watch, the waiter is woken up after a while. */
 void hf__node_wait_unwatched(struct hf__zk *zk, struct hf__node *node, int64_t now);
 void hf__node_wake_unwatched(struct hf__zk *zk, int64_t now);
+/* The node of a permit that the command names, or NULL. */
+struct hf__node *hf__node_of_permit(struct hf__zk *zk, const struct hf__cmd *cmd, int32_t i);
+/*
+ * Only one command at a time releases a permit: false if another one does. If that one were
+ * answered "gone" meanwhile, the core would forget the permit, and nobody would remove the lease if
+ * the release is never answered. The claim ends before the command is answered.
+ */
+bool hf__node_claim_permits(struct hf__zk *zk, const struct hf__cmd *cmd);
+void hf__node_unclaim_permits(struct hf__zk *zk, const struct hf__cmd *cmd);
+/*
+ * The server has refused to remove the node, or to say whether it exists: its command fails. Unless
+ * another command follows, leftover.c removes what is left of its acquisition.
+ */
+void hf__node_fail_leftover(struct hf__zk *zk, struct hf__node *node, int rc, const char *what,
+                            int64_t now);
 
 /* Where a lock's holders are: its folder, its leases, or its node if it is a plain lock. */
 void hf__node_holders_path(const struct hf__zk *zk, const struct hf__lock *lock,
@@ -467,12 +520,7 @@ void hf__held_watch_all(struct hf__zk *zk, int64_t now);
 void hf__held_watch(struct hf__zk *zk, struct hf__node *node, int64_t now);
 
 /* ---- leftover.c ---- */
-/*
- * The server has refused to remove the node, or to say whether it exists: its command fails. Unless
- * another command follows, what is left of its acquisition is removed in some other way.
- */
-void hf__leftover_fail(struct hf__zk *zk, struct hf__node *node, int rc, const char *what,
-                       int64_t now);
+/* Nodes are left over: tries to delete them, or ends the session if nothing is held in it. */
 void hf__leftover_turn(struct hf__zk *zk, int64_t now);
 
 /* ---- notice.c ---- */
@@ -486,8 +534,6 @@ int hf__steps_submit(struct hf__zk *zk, struct hf__cmd *cmd);
 void hf__steps_submit_ids(struct hf__zk *zk, struct hf__cmd *cmd);
 /* Deletes a node that is left over, if it is certain to be ours and nothing else is in flight. */
 void hf__steps_delete_leftover(struct hf__zk *zk, struct hf__node *node);
-/* A command that names permits is about to be answered. */
-void hf__steps_end_ids(struct hf__zk *zk, const struct hf__cmd *cmd);
 /* A request for the node is over: its command takes the next step, unless others are in flight. */
 void hf__steps_end_request(struct hf__zk *zk, struct hf__node *node, int64_t now);
 
