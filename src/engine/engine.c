@@ -480,16 +480,19 @@ static void wait_and_turn(struct hf__engine *engine)
 	if (is_due_now(engine))
 		due = now;
 	struct hf__port *near = held_back ? NULL : find_near(engine, now, due);
+	bool is_alone = near && near->unanswered == 1;
 	watch_ports(engine, &watched);
 	engine->planned = due;
 	engine->polling = true;
 	unlock_and_wake(engine, NULL, false);
 	bool waited_long = false;
-	if (near)
-		hf__port_fill(near, true);
-	else
+	if (near) {
+		if (!is_alone || !hf__port_busy_wait(near))
+			hf__port_fill(near, true);
+	} else {
 		waited_long = !wait_for_input(engine, &watched, hf__clock_poll_timeout(now, due)) &&
 		              held_back;
+	}
 	hf__engine_lock(engine);
 	engine->polling = false;
 	engine->gathered_long = waited_long;

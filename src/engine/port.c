@@ -1,6 +1,8 @@
 /* One connection as the engine sees it: a descriptor, the bytes received, and the bytes to send. */
 #include "engine/port.h"
 
+#include "base/clock.h"
+
 #include <holdfast/holdfast.h>
 
 #include <assert.h>
@@ -47,6 +49,8 @@ void hf__port_open(struct hf__port *port, int fd, const struct hf__transport *tr
 	port->events = 0;
 	port->blocked = false;
 	port->silent = false;
+	port->skip = 0;
+	port->skipped = 0;
 	port->has_more = false;
 	port->noticed = false;
 	hf__buffer_clear(&port->in);
@@ -105,4 +109,32 @@ void hf__port_fill(struct hf__port *port, bool wait)
 			break;
 	}
 	port->has_more = in->length == in->capacity;
+}
+
+/* Reads until something has arrived, be it an error, and returns whether it did in time. */
+static bool read_at_once(struct hf__port *port)
+{
+	size_t had = port->in.length;
+	int64_t until = hf__clock_us() + HF__PORT_BUSY_US;
+	do {
+		hf__port_fill(port, false);
+		if (port->in.length > had || port->recv_error)
+			return true;
+	} while (hf__clock_us() < until);
+	return false;
+}
+
+bool hf__port_busy_wait(struct hf__port *port)
+{
+	assert(port->fd >= 0 && !port->transport->layered);
+	if (port->skipped < port->skip) {
+		port->skipped++;
+		return false;
+	}
+	bool found = read_at_once(port);
+	port->skip = (uint16_t)(found ? port->skip / 2 : port->skip * 2 + 1);
+	if (port->skip > HF__PORT_SKIP)
+		port->skip = HF__PORT_SKIP;
+	port->skipped = 0;
+	return found;
 }

@@ -16,7 +16,9 @@
 #define HF__PORT_IN      (256 * 1024)
 #define HF__PORT_OUT     (256 * 1024)
 #define HF__PORT_OUT_MAX (16 * 1024 * 1024)
-#define HF__PORT_WAIT_MS 20 /* how long a blocking read lasts at most */
+#define HF__PORT_WAIT_MS 20   /* how long a blocking read lasts at most */
+#define HF__PORT_BUSY_US 50   /* how long a busy wait lasts at most */
+#define HF__PORT_SKIP    1023 /* how many answers are waited for asleep between two busy waits */
 
 /*
  * Both return > 0 bytes, 0 at the end of the stream, or a negative errno. Called without the mutex.
@@ -45,6 +47,8 @@ struct hf__port {
 	int old_fd;                   /* the thread that is sending closes it; -1: none */
 	int send_error;               /* errno of a failed send */
 	int recv_error;   /* errno of a failed recv, ECONNRESET at the end; the driver's */
+	uint16_t skip;    /* how many answers to wait for asleep before a busy wait; the driver's */
+	uint16_t skipped; /* how many of them have passed; the driver's */
 	short events;     /* what the last poll returned */
 	bool watched_raw; /* connecting: poll for `want`, and let the machine do the rest */
 	short want;
@@ -76,6 +80,14 @@ void hf__port_close(struct hf__port *port, bool reset);
  * only, without the mutex.
  */
 void hf__port_fill(struct hf__port *port, bool wait);
+
+/*
+ * Reads an answer that arrives within HF__PORT_BUSY_US without sleeping, and returns whether one
+ * did. Where the server has a processor of its own and is near, this takes half the time of a sleep
+ * and a wake-up. Elsewhere the answer comes too late, and each time it does, the number of answers
+ * that are waited for asleep before the next attempt doubles. Driver only, without the mutex.
+ */
+bool hf__port_busy_wait(struct hf__port *port);
 
 static inline bool hf__port_has_output(const struct hf__port *port)
 {

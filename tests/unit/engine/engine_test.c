@@ -28,6 +28,30 @@ static void task_finished_before_the_wait_needs_no_answer(void **state)
 	assert_true(is_led_by(machine, NULL));
 }
 
+static void only_answer_in_flight_is_waited_for_without_sleeping_at_first(void **state)
+{
+	struct machine *machine = *state;
+	struct question question;
+	start_echo(machine);
+	ask(machine, &question, "one");
+	assert_true(machine->reads > 0);
+	assert_false(machine->slept_at_first);
+}
+
+static void several_answers_in_flight_are_waited_for_asleep(void **state)
+{
+	struct machine *machine = *state;
+	struct question first = {.waited_for = false}, second = {.waited_for = true};
+	start_echo(machine);
+	hf__engine_task_init(&second.task);
+	hf__engine_lock(&machine->engine);
+	put(machine, &first, "one", 3);
+	put(machine, &second, "two", 3);
+	hf__engine_wait(&machine->engine, &second.task);
+	assert_string_equal(second.answer, "two");
+	assert_true(machine->slept_at_first);
+}
+
 static void threads_share_a_port_and_each_gets_its_own_answers(void **state)
 {
 	struct machine *machine = *state;
@@ -360,6 +384,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		engine_test(task_finishes_when_its_answer_arrives),
 		engine_test(task_finished_before_the_wait_needs_no_answer),
+		engine_test(only_answer_in_flight_is_waited_for_without_sleeping_at_first),
+		engine_test(several_answers_in_flight_are_waited_for_asleep),
 		engine_test(threads_share_a_port_and_each_gets_its_own_answers),
 		engine_test(follower_sends_while_the_driver_polls),
 		engine_test(role_passes_on_when_the_driver_is_done),

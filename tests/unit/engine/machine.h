@@ -59,13 +59,17 @@ struct machine {
 	int peer; /* the far end; -1: closed */
 	pthread_t echo;
 	bool has_echo;
+	int reads;           /* of the port */
+	bool slept_at_first; /* the first of them could block */
 };
 
 /* ---- the transport ---- */
 
 static inline ssize_t plain_recv(void *context, int fd, void *bytes, size_t length, bool wait)
 {
-	(void)context;
+	struct machine *machine = context;
+	if (machine->reads++ == 0)
+		machine->slept_at_first = wait;
 	ssize_t n = recv(fd, bytes, length, wait ? 0 : MSG_DONTWAIT);
 	return n < 0 ? -errno : n;
 }

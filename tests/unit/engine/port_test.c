@@ -1,5 +1,6 @@
 /*
- * Checks the port: what a fill reads, what a close drops, and what it leaves to a sending thread.
+ * Checks the port: what a fill reads, when it waits without sleeping, what a close drops, and what it
+ * leaves to a sending thread.
  */
 #include "engine/port.h"
 
@@ -56,7 +57,7 @@ static int teardown(void **state)
 }
 
 static void open_scripted(struct hf__port *port, const struct hf__transport *transport,
-                          struct script *script)
+                          void *script)
 {
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
@@ -304,6 +305,104 @@ static void close_during_a_send_leaves_descriptor_and_wire_to_the_sender(void **
 	close(far);
 }
 
+/* ---- busy wait ---- */
+
+static ssize_t empty_recv(void *context, int fd, void *bytes, size_t length, bool wait)
+{
+	int *calls = context;
+	(void)fd, (void)bytes, (void)length;
+	assert_false(wait);
+	++*calls;
+	return -EAGAIN;
+}
+
+static const struct hf__transport empty = {.recv = empty_recv};
+
+static void busy_wait_reads_what_has_arrived(void **state)
+{
+	struct hf__port *port = *state;
+	struct script script = {.answer = {5, 6}};
+	open_scripted(port, &plain, &script);
+	assert_true(hf__port_busy_wait(port));
+	assert_false(script.was_to_wait);
+	assert_int_equal(port->in.length, 5);
+	assert_true(hf__port_busy_wait(port));
+	assert_int_equal(port->in.length, 11);
+}
+
+/* On a busy machine a thread may lose its processor for as long as a busy wait lasts. */
+static void busy_wait_reads_again_until_something_arrives(void **state)
+{
+	struct hf__port *port = *state;
+	bool found = false;
+	for (int i = 0; i < 1000 && !found; i++) {
+		struct script script = {.answer = {-EAGAIN, -EAGAIN, 5}};
+		open_scripted(port, &plain, &script);
+		found = hf__port_busy_wait(port);
+		assert_int_equal(port->in.length, found ? 5 : 0);
+		if (!found)
+			hf__port_close(port, false);
+	}
+	assert_true(found);
+}
+
+static void end_of_the_stream_ends_a_busy_wait(void **state)
+{
+	struct hf__port *port = *state;
+	struct script script = {.answer = {0}};
+	open_scripted(port, &plain, &script);
+	assert_true(hf__port_busy_wait(port));
+	assert_int_equal(port->recv_error, ECONNRESET);
+}
+
+/* How many answers in a row are waited for asleep, until the next attempt, which is in vain. */
+static int count_skipped(struct hf__port *port, const int *calls)
+{
+	int before = *calls, skipped = 0;
+	while (*calls == before) {
+		assert_false(hf__port_busy_wait(port));
+		skipped++;
+	}
+	return skipped - 1;
+}
+
+static void busy_waits_in_vain_become_rare(void **state)
+{
+	struct hf__port *port = *state;
+	int calls = 0;
+	open_scripted(port, &empty, &calls);
+	for (int expected = 0; expected <= HF__PORT_SKIP; expected = expected * 2 + 1)
+		assert_int_equal(count_skipped(port, &calls), expected);
+	assert_int_equal(count_skipped(port, &calls), HF__PORT_SKIP);
+}
+
+static void busy_waits_that_succeed_become_frequent_again(void **state)
+{
+	struct hf__port *port = *state;
+	struct script script = {.answer = {1, 1, 1, 1}};
+	open_scripted(port, &plain, &script);
+	port->skip = 7;
+	for (int expected = 7; expected > 0; expected /= 2) {
+		for (int i = 0; i < expected; i++)
+			assert_false(hf__port_busy_wait(port));
+		assert_true(hf__port_busy_wait(port));
+	}
+	assert_true(hf__port_busy_wait(port));
+}
+
+static void new_connection_begins_with_a_busy_wait(void **state)
+{
+	struct hf__port *port = *state;
+	struct script script = {.answer = {1}};
+	int calls = 0;
+	open_scripted(port, &empty, &calls);
+	for (int i = 0; i < 10; i++)
+		assert_false(hf__port_busy_wait(port));
+	hf__port_close(port, false);
+	open_scripted(port, &plain, &script);
+	assert_true(hf__port_busy_wait(port));
+}
+
 #define port_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 /* What is sent later arrives later, as far as that can be done. */
@@ -336,6 +435,12 @@ int main(void)
 		port_test(layered_fill_reads_until_there_is_no_more),
 		port_test(fill_never_reads_beyond_the_buffer),
 		port_test(blocking_read_without_input_is_silent_until_some_arrives),
+		port_test(busy_wait_reads_what_has_arrived),
+		port_test(busy_wait_reads_again_until_something_arrives),
+		port_test(end_of_the_stream_ends_a_busy_wait),
+		port_test(busy_waits_in_vain_become_rare),
+		port_test(busy_waits_that_succeed_become_frequent_again),
+		port_test(new_connection_begins_with_a_busy_wait),
 		port_test(end_of_stream_is_an_error),
 		port_test(failed_read_is_an_error_and_keeps_earlier_input),
 		port_test(bytes_in_either_buffer_are_output),
