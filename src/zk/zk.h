@@ -5,9 +5,9 @@
  * into the inbox, under the engine's mutex, and the driver takes them from there. Everything else
  * runs under that mutex too.
  *
- * The files in the order in which to read them. Each calls only those above it; tools/check-includes
- * reads this list and checks that. Results go the other way, through the function that a request
- * carries.
+ * The files in the order in which to read them. Each calls only those above it, and
+ * tools/check-includes reads this list and checks that. Results go the other way, through the
+ * function that a request carries.
  *
  *   queue.c       names of lock nodes, and their order
  *   node_state.c  the states of a node, and what each event makes of them

@@ -1,6 +1,6 @@
 /*
- * Checks the port: what a fill reads, when it waits without sleeping, what a close drops, and what it
- * leaves to a sending thread.
+ * Checks the port: what a fill reads, when it waits without sleeping, what a close drops, and what
+ * it leaves to a sending thread.
  */
 #include "engine/port.h"
 
