@@ -178,7 +178,7 @@ static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t 
 {
 	if (op->lock->traits->ordered && ttl_ms <= 0)
 		/* It is another waiter's turn, which may not come to take it. */
-		return hf__random_jitter(&core->random, HF__TURN_MS);
+		return hf__random_jitter(&core->random, HF__OTHERS_MS);
 	int64_t poll = HF__SLOW_POLL_MS;
 	/* A waiter that does not ask for as long as the watchdog's lease counts as dead. */
 	if (op->lock->traits->ordered && core->config.watchdog_ms / 4 < poll)

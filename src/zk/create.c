@@ -33,8 +33,8 @@ static void finish_created(struct hf__zk *zk, struct hf__node *node,
 	note_created(node, request);
 	bool alone = hf__alone_is_certain(zk, node);
 	hf__alone_note_write(zk, node);
-	if (alone && lone && hf__node_asks(node) && !hf__turn_is_used_up(node))
-		hf__turn_take(zk, node, true, now);
+	if (alone && lone && hf__node_asks(node) && !hf__admit_is_used_up(node))
+		hf__admit_let_in(zk, node, true, now);
 }
 
 /*
@@ -79,14 +79,14 @@ static void on_created_plain(struct hf__zk *zk, struct hf__zk_request *request, 
 			return;
 		hf__node_path(zk, node, path);
 		if (node->cmd->place_ms > 0)
-			hf__turn_watch(zk, node, path, now);
+			hf__admit_watch(zk, node, path, now);
 		else
 			hf__node_refuse(zk, node, now);
 		return;
 	}
 	on_created(zk, request, now);
 	if (hf__node_asks(node) && request->rc == ZNONODE)
-		hf__turn_make_folders(zk, node, now);
+		hf__admit_make_folders(zk, node, now);
 }
 
 /* ---- the request ---- */
@@ -163,5 +163,5 @@ void hf__create_node(struct hf__zk *zk, struct hf__node *node)
 	hf__zk_request_create(request, path, data, length, mode);
 	/* A session's requests keep their order, so the list needs no round trip of its own. */
 	if (!lone && !plain)
-		hf__turn_list(zk, node);
+		hf__admit_list(zk, node);
 }

@@ -297,7 +297,7 @@ void hf__node_wait(struct hf__zk *zk, struct hf__node *node, int64_t now)
 	hf__node_refuse(zk, node, now);
 }
 
-/* Its state does not change: the next ask does all it takes to find out whether it is its turn. */
+/* Its state does not change: the next ask does all it takes to find out whether it is the first. */
 void hf__node_wait_unwatched(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	assert(!node->watcher);

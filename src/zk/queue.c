@@ -117,8 +117,8 @@ static bool excludes(enum hf__queue_role one, enum hf__queue_role other)
 	return one != HF__QUEUE_READ || other != HF__QUEUE_READ;
 }
 
-enum hf__queue_turn hf__queue_turn(char *const *names, size_t n, const char *own,
-                                   size_t *ret_before)
+enum hf__queue_position hf__queue_position(char *const *names, size_t n, const char *own,
+                                           size_t *ret_before)
 {
 	const char *mine = hf__queue_suffix(own);
 	enum hf__queue_role role = hf__queue_role(own);

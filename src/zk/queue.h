@@ -1,4 +1,4 @@
-/* Names of lock nodes: how they are built, how they are ordered, and whose turn it is. */
+/* Names of lock nodes: how they are built, how they are ordered, and which is the first. */
 #ifndef HF_ZK_QUEUE_H
 #define HF_ZK_QUEUE_H
 
@@ -40,14 +40,14 @@ bool hf__queue_number(const char *name, int64_t *ret_number);
 /* The child was created with this GUID. */
 bool hf__queue_is_of(const char *name, const char *guid);
 
-enum hf__queue_turn { HF__QUEUE_FIRST, HF__QUEUE_NOT_FIRST, HF__QUEUE_MISSING };
+enum hf__queue_position { HF__QUEUE_FIRST, HF__QUEUE_NOT_FIRST, HF__QUEUE_MISSING };
 
 /*
- * Whose turn it is. Strangers hold nothing and are ignored. NOT_FIRST: *ret_before is the node to
- * wait for, the nearest one before ours that excludes it.
+ * Whether ours is the first. Strangers hold nothing and are ignored. NOT_FIRST: *ret_before is the
+ * node to wait for, the nearest one before ours that excludes it.
  */
-enum hf__queue_turn hf__queue_turn(char *const *names, size_t n, const char *own,
-                                   size_t *ret_before);
+enum hf__queue_position hf__queue_position(char *const *names, size_t n, const char *own,
+                                           size_t *ret_before);
 
 /*
  * Sorts the names so that the holders come first: one, or all readers before the first writer.

@@ -118,10 +118,10 @@ void hf__search_node(struct hf__zk *zk, struct hf__node *node)
 {
 	char path[HF__ZK_PATH];
 	hf__node_folder(zk, node, path);
-	if (!hf__turn_beat(zk, node, path))
+	if (!hf__admit_beat(zk, node, path))
 		return;
 	if (hf__node_is_plain(node))
 		read_plain(zk, node, path);
 	else
-		hf__turn_send_list(zk, node, on_search_listed);
+		hf__admit_send_list(zk, node, on_search_listed);
 }

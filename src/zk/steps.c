@@ -230,7 +230,7 @@ static void list(struct hf__zk *zk, struct hf__node *node, int64_t now)
 	if (hf__node_is_plain(node))
 		hf__node_grant(zk, node, now); /* there is no queue: the node is the lock */
 	else
-		hf__turn_list_proven(zk, node);
+		hf__admit_list_proven(zk, node);
 }
 
 static void open_gate(struct hf__zk *zk, struct hf__node *node, int64_t now)
@@ -245,7 +245,7 @@ static void take_next(struct hf__zk *zk, struct hf__node *node, int64_t now)
 	struct hf__cmd *cmd = node->cmd;
 	uint64_t taken = node->wire - cmd->wire + 1;
 	if (taken >= cmd->items) {
-		if (hf__turn_prove(zk, node))
+		if (hf__admit_prove(zk, node))
 			hf__node_grant(zk, node, now);
 		return;
 	}

@@ -26,7 +26,7 @@
  *   total.c       the number of permits of a semaphore
  *   lease.c       permits: the gate and the leases
  *   zk_barrier.c  barriers
- *   turn.c        whether a node is the first in its queue
+ *   admit.c       grants to a node that is the first in its queue
  *   create.c      creates a node
  *   search.c      finds out whether a node was created
  *   steps.c       what the command of a node does next
@@ -463,28 +463,28 @@ void hf__node_child(const struct hf__zk *zk, const struct hf__node *node, const 
                     char ret_path[HF__ZK_PATH]);
 
 /* ---- create.c ---- */
-/* Creates the node, and finds out whether it is its turn. */
+/* Creates the node, and finds out whether it is the first in its queue. */
 void hf__create_node(struct hf__zk *zk, struct hf__node *node);
 
-/* ---- turn.c ---- */
-/* Finds out whether it is the node's turn. */
-void hf__turn_list(struct hf__zk *zk, struct hf__node *node);
+/* ---- admit.c ---- */
+/* Finds out whether the node is the first in its queue. */
+void hf__admit_list(struct hf__zk *zk, struct hf__node *node);
 /* The same, and has the quorum confirm that the session lives if that was not confirmed lately. */
-void hf__turn_list_proven(struct hf__zk *zk, struct hf__node *node);
+void hf__admit_list_proven(struct hf__zk *zk, struct hf__node *node);
 /* Lists the node's folder. */
-void hf__turn_send_list(struct hf__zk *zk, struct hf__node *node, hf__zk_request_fn *done);
+void hf__admit_send_list(struct hf__zk *zk, struct hf__node *node, hf__zk_request_fn *done);
 /* Waits for the node at this path to be deleted. */
-void hf__turn_watch(struct hf__zk *zk, struct hf__node *node, const char *path, int64_t now);
+void hf__admit_watch(struct hf__zk *zk, struct hf__node *node, const char *path, int64_t now);
 /* Makes the folders above the node. */
-void hf__turn_make_folders(struct hf__zk *zk, struct hf__node *node, int64_t now);
-/* It is the node's turn: grants it, or lets it pass the gate. */
-void hf__turn_take(struct hf__zk *zk, struct hf__node *node, bool alone, int64_t now);
+void hf__admit_make_folders(struct hf__zk *zk, struct hf__node *node, int64_t now);
+/* The node is the first: grants it, or lets it pass the gate. */
+void hf__admit_let_in(struct hf__zk *zk, struct hf__node *node, bool alone, int64_t now);
 /* The node's number is not one that the order can rely on. */
-bool hf__turn_is_used_up(const struct hf__node *node);
+bool hf__admit_is_used_up(const struct hf__node *node);
 /* Asks the quorum; false without memory. */
-bool hf__turn_beat(struct hf__zk *zk, struct hf__node *node, const char *path);
+bool hf__admit_beat(struct hf__zk *zk, struct hf__node *node, const char *path);
 /* The quorum confirmed the session lately enough for a grant. If not, it is asked. */
-bool hf__turn_prove(struct hf__zk *zk, struct hf__node *node);
+bool hf__admit_prove(struct hf__zk *zk, struct hf__node *node);
 
 /* ---- search.c ---- */
 /* Finds out whether the node exists. */
@@ -493,7 +493,7 @@ void hf__search_node(struct hf__zk *zk, struct hf__node *node);
 /* ---- lease.c ---- */
 /* It wants more permits than there are, as far as that is known: its ask fails. */
 bool hf__lease_refuse(struct hf__zk *zk, struct hf__node *node);
-/* It is the node's turn at the gate. */
+/* The node is the first at the gate. */
 void hf__lease_pass_gate(struct hf__zk *zk, struct hf__node *node);
 /* The lease is gone or was never created: the node is the gate again. False if it has no gate. */
 bool hf__lease_return_to_gate(struct hf__node *node);

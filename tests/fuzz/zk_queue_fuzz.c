@@ -78,17 +78,17 @@ static bool is_listed(const char *name)
 	return false;
 }
 
-static void check_turn(const char *own)
+static void check_position(const char *own)
 {
 	size_t before = SIZE_MAX;
 	const char *expected = find_before(own);
-	enum hf__queue_turn turn = hf__queue_turn(names, count, own, &before);
+	enum hf__queue_position turn = hf__queue_position(names, count, own, &before);
 
 	CHECK(turn == (expected ? HF__QUEUE_NOT_FIRST : HF__QUEUE_FIRST));
 	if (expected)
 		CHECK(before < count && names[before] == expected);
 	CHECK(is_listed(ABSENT) ||
-	      hf__queue_turn(names, count, ABSENT, &before) == HF__QUEUE_MISSING);
+	      hf__queue_position(names, count, ABSENT, &before) == HF__QUEUE_MISSING);
 }
 
 /* Strangers come last, the others in the order of their numbers. */
@@ -126,7 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	read_names(data, size);
 	for (size_t i = 0; i < count; i++) {
 		check_name(names[i]);
-		check_turn(names[i]);
+		check_position(names[i]);
 	}
 	check_holders();
 	for (size_t i = 0; i < count; i++)

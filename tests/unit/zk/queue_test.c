@@ -1,4 +1,4 @@
-/* Checks names of lock nodes, their order and whose turn it is, by Curator's rules. */
+/* Checks names of lock nodes, their order and which is the first, by Curator's rules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,15 +22,16 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-static void check_turn(const char *const *names, size_t n, const char *own, const char *before)
+static void check_position(const char *const *names, size_t n, const char *own, const char *before)
 {
 	size_t at = 99;
-	enum hf__queue_turn turn = hf__queue_turn((char *const *)(uintptr_t)names, n, own, &at);
+	enum hf__queue_position position =
+		hf__queue_position((char *const *)(uintptr_t)names, n, own, &at);
 	if (!before) {
-		assert_int_equal(turn, HF__QUEUE_FIRST);
+		assert_int_equal(position, HF__QUEUE_FIRST);
 		return;
 	}
-	assert_int_equal(turn, HF__QUEUE_NOT_FIRST);
+	assert_int_equal(position, HF__QUEUE_NOT_FIRST);
 	assert_true(at < n);
 	assert_string_equal(names[at], before);
 }
@@ -170,16 +171,16 @@ static void number_is_signed_and_whole(void **state)
 	assert_false(hf__queue_number("orders", &number));
 }
 
-/* ---- turns of the mutex ---- */
+/* ---- the mutex ---- */
 
-static void lowest_number_has_the_turn_whatever_its_guid(void **state)
+static void lowest_number_is_the_first_whatever_its_guid(void **state)
 {
 	static const char *const names[] = {LOCK(GUID_A, "0000000003"), LOCK(GUID_C, "0000000001"),
 	                                    LOCK(GUID_B, "0000000002")};
 	(void)state;
-	check_turn(names, COUNT(names), names[1], NULL);
-	check_turn(names, COUNT(names), names[2], names[1]);
-	check_turn(names, COUNT(names), names[0], names[2]);
+	check_position(names, COUNT(names), names[1], NULL);
+	check_position(names, COUNT(names), names[2], names[1]);
+	check_position(names, COUNT(names), names[0], names[2]);
 }
 
 static void node_that_is_not_listed_is_missing(void **state)
@@ -187,13 +188,13 @@ static void node_that_is_not_listed_is_missing(void **state)
 	static const char *const names[] = {LOCK(GUID_A, "0000000003")};
 	size_t before;
 	(void)state;
-	assert_int_equal(hf__queue_turn((char *const *)(uintptr_t)names, 1,
-	                                LOCK(GUID_B, "0000000003"), &before),
+	assert_int_equal(hf__queue_position((char *const *)(uintptr_t)names, 1,
+	                                    LOCK(GUID_B, "0000000003"), &before),
 	                 HF__QUEUE_MISSING);
-	assert_int_equal(hf__queue_turn(NULL, 0, names[0], &before), HF__QUEUE_MISSING);
+	assert_int_equal(hf__queue_position(NULL, 0, names[0], &before), HF__QUEUE_MISSING);
 	/* Even if another node comes before it. */
-	assert_int_equal(hf__queue_turn((char *const *)(uintptr_t)names, 1,
-	                                LOCK(GUID_B, "0000000004"), &before),
+	assert_int_equal(hf__queue_position((char *const *)(uintptr_t)names, 1,
+	                                    LOCK(GUID_B, "0000000004"), &before),
 	                 HF__QUEUE_MISSING);
 }
 
@@ -207,15 +208,15 @@ static void strangers_hold_nothing(void **state)
 	                                    "_c_" GUID_B "-lease-0000000000",
 	                                    LOCK(GUID_C, "0000000002")};
 	(void)state;
-	check_turn(names, COUNT(names), names[4], NULL);
-	check_turn(names, COUNT(names), names[6], names[4]);
+	check_position(names, COUNT(names), names[4], NULL);
+	check_position(names, COUNT(names), names[6], names[4]);
 }
 
 static void node_made_by_hand_takes_part(void **state)
 {
 	static const char *const names[] = {"lock-0000000001", LOCK(GUID_A, "0000000002")};
 	(void)state;
-	check_turn(names, COUNT(names), names[1], names[0]);
+	check_position(names, COUNT(names), names[1], names[0]);
 }
 
 static void gaps_in_the_numbers_do_not_matter(void **state)
@@ -223,12 +224,12 @@ static void gaps_in_the_numbers_do_not_matter(void **state)
 	static const char *const names[] = {LOCK(GUID_A, "0000000007"), LOCK(GUID_B, "0000000100"),
 	                                    LOCK(GUID_C, "0000001000")};
 	(void)state;
-	check_turn(names, COUNT(names), names[0], NULL);
-	check_turn(names, COUNT(names), names[1], names[0]);
-	check_turn(names, COUNT(names), names[2], names[1]);
+	check_position(names, COUNT(names), names[0], NULL);
+	check_position(names, COUNT(names), names[1], names[0]);
+	check_position(names, COUNT(names), names[2], names[1]);
 }
 
-/* ---- turns of leaders ---- */
+/* ---- leaders ---- */
 
 static void candidates_are_ordered_like_waiters_of_a_mutex(void **state)
 {
@@ -236,19 +237,19 @@ static void candidates_are_ordered_like_waiters_of_a_mutex(void **state)
 		LATCH(GUID_C, "0000000003"), LATCH(GUID_B, "0000000001"),
 		LEASE(GUID_A, "0000000000"), LATCH(GUID_A, "0000000002")};
 	(void)state;
-	check_turn(names, COUNT(names), names[1], NULL);
-	check_turn(names, COUNT(names), names[3], names[1]);
-	check_turn(names, COUNT(names), names[0], names[3]);
+	check_position(names, COUNT(names), names[1], NULL);
+	check_position(names, COUNT(names), names[3], names[1]);
+	check_position(names, COUNT(names), names[0], names[3]);
 }
 
-/* ---- turns of the read-write lock ---- */
+/* ---- the read-write lock ---- */
 
 static void readers_do_not_wait_for_each_other(void **state)
 {
 	static const char *const names[] = {READ(GUID_A, "0000000001"), READ(GUID_B, "0000000002")};
 	(void)state;
-	check_turn(names, COUNT(names), names[0], NULL);
-	check_turn(names, COUNT(names), names[1], NULL);
+	check_position(names, COUNT(names), names[0], NULL);
+	check_position(names, COUNT(names), names[1], NULL);
 }
 
 static void writer_waits_for_the_nearest_of_any_kind(void **state)
@@ -256,7 +257,7 @@ static void writer_waits_for_the_nearest_of_any_kind(void **state)
 	static const char *const names[] = {READ(GUID_A, "0000000001"), READ(GUID_B, "0000000002"),
 	                                    WRITE(GUID_C, "0000000003")};
 	(void)state;
-	check_turn(names, COUNT(names), names[2], names[1]);
+	check_position(names, COUNT(names), names[2], names[1]);
 }
 
 static void reader_waits_for_the_nearest_writer_before_it(void **state)
@@ -267,9 +268,9 @@ static void reader_waits_for_the_nearest_writer_before_it(void **state)
 		WRITE(GUID_B, "0000000005"),
 	};
 	(void)state;
-	check_turn(names, COUNT(names), names[0], NULL);
-	check_turn(names, COUNT(names), names[1], names[0]);
-	check_turn(names, COUNT(names), names[3], names[2]);
+	check_position(names, COUNT(names), names[0], NULL);
+	check_position(names, COUNT(names), names[1], names[0]);
+	check_position(names, COUNT(names), names[3], names[2]);
 }
 
 static void mutex_and_read_write_lock_exclude_each_other(void **state)
@@ -277,8 +278,8 @@ static void mutex_and_read_write_lock_exclude_each_other(void **state)
 	static const char *const names[] = {LOCK(GUID_A, "0000000001"), READ(GUID_B, "0000000002"),
 	                                    WRITE(GUID_C, "0000000003")};
 	(void)state;
-	check_turn(names, COUNT(names), names[1], names[0]);
-	check_turn(names, COUNT(names), names[2], names[1]);
+	check_position(names, COUNT(names), names[1], names[0]);
+	check_position(names, COUNT(names), names[2], names[1]);
 }
 
 static void reader_with_its_writers_number_does_not_wait(void **state)
@@ -287,11 +288,11 @@ static void reader_with_its_writers_number_does_not_wait(void **state)
 	                                    WRITE(GUID_C, "0000000002"),
 	                                    READ(GUID_A, "0000000003")};
 	(void)state;
-	check_turn(names, COUNT(names), names[0], NULL);
-	check_turn(names, COUNT(names), names[1], NULL);
+	check_position(names, COUNT(names), names[0], NULL);
+	check_position(names, COUNT(names), names[1], NULL);
 	/* With the write node gone, the next writer waits for the reader that kept its place. */
-	check_turn((const char *const[]){names[0], names[2], names[3]}, 3, names[2], names[0]);
-	check_turn((const char *const[]){names[0], names[2], names[3]}, 3, names[3], names[2]);
+	check_position((const char *const[]){names[0], names[2], names[3]}, 3, names[2], names[0]);
+	check_position((const char *const[]){names[0], names[2], names[3]}, 3, names[3], names[2]);
 }
 
 /* ---- order and holders ---- */
@@ -360,7 +361,7 @@ int main(void)
 		cmocka_unit_test(form_is_that_of_the_recipes),
 		cmocka_unit_test(suffix_follows_the_last_marker),
 		cmocka_unit_test(number_is_signed_and_whole),
-		cmocka_unit_test(lowest_number_has_the_turn_whatever_its_guid),
+		cmocka_unit_test(lowest_number_is_the_first_whatever_its_guid),
 		cmocka_unit_test(node_that_is_not_listed_is_missing),
 		cmocka_unit_test(strangers_hold_nothing),
 		cmocka_unit_test(node_made_by_hand_takes_part),

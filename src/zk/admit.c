@@ -1,14 +1,14 @@
-/* Whose turn it is: lists a node's folder, and then grants, waits, or starts over. */
+/* Admits the first node of a queue: lists its folder, and then grants, waits or starts over. */
 #include "zk/zk.h"
 
 #include <stdio.h>
 
-static void on_turn_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
+static void on_queue_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
 
 /* ---- requests ---- */
 
 /* A lease waits for any other lease to be given back, so it watches the list itself. */
-void hf__turn_send_list(struct hf__zk *zk, struct hf__node *node, hf__zk_request_fn *done)
+void hf__admit_send_list(struct hf__zk *zk, struct hf__node *node, hf__zk_request_fn *done)
 {
 	char path[HF__ZK_PATH];
 	hf__node_folder(zk, node, path);
@@ -25,12 +25,12 @@ void hf__turn_send_list(struct hf__zk *zk, struct hf__node *node, hf__zk_request
 		hf__watcher_join(watcher, node);
 }
 
-void hf__turn_list(struct hf__zk *zk, struct hf__node *node)
+void hf__admit_list(struct hf__zk *zk, struct hf__node *node)
 {
-	hf__turn_send_list(zk, node, on_turn_listed);
+	hf__admit_send_list(zk, node, on_queue_listed);
 }
 
-static void on_turn_watched(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_before_watched(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	if (hf__node_ignores(zk, request))
@@ -45,7 +45,7 @@ static void on_turn_watched(struct hf__zk *zk, struct hf__zk_request *request, i
 		hf__node_fail_rc(zk, node, request->rc);
 }
 
-void hf__turn_watch(struct hf__zk *zk, struct hf__node *node, const char *path, int64_t now)
+void hf__admit_watch(struct hf__zk *zk, struct hf__node *node, const char *path, int64_t now)
 {
 	if (!hf__watcher_can_wait(zk, path, false)) {
 		hf__node_wait_unwatched(zk, node, now);
@@ -53,7 +53,7 @@ void hf__turn_watch(struct hf__zk *zk, struct hf__node *node, const char *path, 
 	}
 	struct hf__watcher *watcher = hf__watcher_at(zk, path, false);
 	struct hf__zk_request *request =
-		watcher ? hf__zk_request_new(zk, on_turn_watched, node) : NULL;
+		watcher ? hf__zk_request_new(zk, on_before_watched, node) : NULL;
 	if (!request) {
 		hf__doubt_memory(zk);
 		return;
@@ -78,7 +78,7 @@ static void on_node_folders(struct hf__zk *zk, struct hf__zk_request *request, i
 		hf__node_fail_rc(zk, node, request->rc);
 }
 
-void hf__turn_make_folders(struct hf__zk *zk, struct hf__node *node, int64_t now)
+void hf__admit_make_folders(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	char path[HF__ZK_PATH];
 	hf__node_path(zk, node, path);
@@ -87,13 +87,13 @@ void hf__turn_make_folders(struct hf__zk *zk, struct hf__node *node, int64_t now
 
 /* ---- the list ---- */
 
-bool hf__turn_is_used_up(const struct hf__node *node)
+bool hf__admit_is_used_up(const struct hf__node *node)
 {
 	int64_t number;
 	return !hf__queue_number(node->name, &number) || number < 0 || number >= HF__QUEUE_LAST;
 }
 
-void hf__turn_take(struct hf__zk *zk, struct hf__node *node, bool alone, int64_t now)
+void hf__admit_let_in(struct hf__zk *zk, struct hf__node *node, bool alone, int64_t now)
 {
 	if (hf__node_has_leases(node->lock)) {
 		hf__lease_pass_gate(zk, node);
@@ -109,7 +109,7 @@ static void wait_for(struct hf__zk *zk, struct hf__node *node, const char *path,
 	if (node->cmd->place_ms == 0)
 		hf__node_refuse(zk, node, now);
 	else
-		hf__turn_watch(zk, node, path, now);
+		hf__admit_watch(zk, node, path, now);
 }
 
 static void wait_for_plain(struct hf__zk *zk, struct hf__node *node, int64_t now)
@@ -131,19 +131,19 @@ static void check_queue(struct hf__zk *zk, struct hf__node *node,
                         const struct hf__zk_request *listed, int64_t now)
 {
 	size_t before;
-	switch (hf__queue_turn(listed->names, listed->count, node->name, &before)) {
-	case HF__QUEUE_FIRST: hf__turn_take(zk, node, listed->count == 1, now); break;
+	switch (hf__queue_position(listed->names, listed->count, node->name, &before)) {
+	case HF__QUEUE_FIRST: hf__admit_let_in(zk, node, listed->count == 1, now); break;
 	case HF__QUEUE_MISSING: hf__node_start_over(node); break;
 	case HF__QUEUE_NOT_FIRST: wait_in_queue(zk, node, listed->names[before], now);
 	}
 }
 
-static void check_turn(struct hf__zk *zk, struct hf__node *node,
-                       const struct hf__zk_request *listed, int64_t now)
+static void check_position(struct hf__zk *zk, struct hf__node *node,
+                           const struct hf__zk_request *listed, int64_t now)
 {
 	if (hf__node_is_member(node))
 		hf__zk_barrier_check(zk, node, listed, now);
-	else if (hf__turn_is_used_up(node))
+	else if (hf__admit_is_used_up(node))
 		hf__node_fail(node, HF_ECONFLICT,
 		              "the folder of this lock has used up its sequence numbers; stop all "
 		              "users and delete the folder");
@@ -154,7 +154,7 @@ static void check_turn(struct hf__zk *zk, struct hf__node *node,
 }
 
 /* The list was requested together with the creation, or later. */
-static void on_turn_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_queue_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	bool no_folder = request->rc == ZNONODE;
@@ -169,14 +169,14 @@ static void on_turn_listed(struct hf__zk *zk, struct hf__zk_request *request, in
 	case HF__ZNODE_ABSENT:
 	case HF__ZNODE_LEASE_ABSENT:
 		if (no_folder) /* otherwise somebody has made it meanwhile */
-			hf__turn_make_folders(zk, node, now);
+			hf__admit_make_folders(zk, node, now);
 		break;
 	case HF__ZNODE_QUEUED:
 	case HF__ZNODE_LEASE_QUEUED:
 		if (no_folder)
 			hf__node_start_over(node);
 		else
-			check_turn(zk, node, request, now);
+			check_position(zk, node, request, now);
 		break;
 	default: break;
 	}
@@ -191,7 +191,7 @@ static bool is_proven(const struct hf__zk *zk, const struct hf__node *node)
 }
 
 /* All that matters is that it was answered, and which requests follow it. */
-static void on_turn_beat(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_quorum_answered(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	(void)now;
 	(void)hf__node_ignores(zk, request);
@@ -208,18 +208,18 @@ static bool request_beat(struct hf__zk *zk, struct hf__node *node, const char *p
 	return request;
 }
 
-bool hf__turn_beat(struct hf__zk *zk, struct hf__node *node, const char *path)
+bool hf__admit_beat(struct hf__zk *zk, struct hf__node *node, const char *path)
 {
-	return request_beat(zk, node, path, on_turn_beat);
+	return request_beat(zk, node, path, on_quorum_answered);
 }
 
 /* A list is the word of one server, which may be cut off: a grant needs the quorum's too. */
-void hf__turn_list_proven(struct hf__zk *zk, struct hf__node *node)
+void hf__admit_list_proven(struct hf__zk *zk, struct hf__node *node)
 {
 	char path[HF__ZK_PATH];
 	hf__node_path(zk, node, path);
-	if (is_proven(zk, node) || hf__turn_beat(zk, node, path))
-		hf__turn_list(zk, node);
+	if (is_proven(zk, node) || hf__admit_beat(zk, node, path))
+		hf__admit_list(zk, node);
 }
 
 static void on_proven(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
@@ -228,7 +228,7 @@ static void on_proven(struct hf__zk *zk, struct hf__zk_request *request, int64_t
 		hf__node_lose(zk, request->node, now);
 }
 
-bool hf__turn_prove(struct hf__zk *zk, struct hf__node *node)
+bool hf__admit_prove(struct hf__zk *zk, struct hf__node *node)
 {
 	char path[HF__ZK_PATH];
 	if (is_proven(zk, node))
