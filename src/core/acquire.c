@@ -256,7 +256,7 @@ static void on_busy(struct hf__core *core, struct hf__op *op, const struct hf__a
 	}
 	op->refusal = 0;
 	op->number = answer->ttl_ms;
-	if (op->syncing)
+	if (op->sync)
 		hf__durable_stop(core, op); /* the grant is gone */
 	if (op->cancelled) {
 		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
@@ -446,7 +446,7 @@ static void on_sync_answer(struct hf__core *core, struct hf__cmd *cmd,
 	}
 	switch (answer->outcome) {
 	case HF__DONE:
-		if (op->outdated && hold->state == HF__HOLD_ASKING)
+		if (op->sync == HF__OP_OUTDATED && hold->state == HF__HOLD_ASKING)
 			hf__acquire_ask(core, hold, now);
 		else if (answer->count >= cmd->count || HF__MUTANT(FEW_REPLICAS))
 			on_synced(core, op, hold, answer, now);
@@ -768,7 +768,7 @@ void hf__acquire_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	struct hf__hold *hold = op->hold;
 	bool traceless = op->lock->traits->trace == HF__TRACE_NONE;
-	if (op->syncing) {
+	if (op->sync) {
 		release_grant(core, op, -1, now);
 		return;
 	}
@@ -792,6 +792,6 @@ void hf__acquire_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 void hf__acquire_cancel(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	op->cancelled = true;
-	if (!op->hold || !op->hold->cmd.in_flight || op->syncing)
+	if (!op->hold || !op->hold->cmd.in_flight || op->sync)
 		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
 }

@@ -39,9 +39,8 @@ void hf__durable_start(struct hf__core *core, struct hf__op *op, int64_t token,
 {
 	struct hf__cmd *cmd = &op->hold->cmd;
 	assert(op->hold->doubtful && !cmd->in_flight);
-	if (!op->syncing) {
+	if (!op->sync) {
 		int64_t by = hf__clock_after(now, limit_of(core));
-		op->syncing = true;
 		op->refusal = 0;
 		op->detail[0] = 0;
 		if (by > op->deadline.at)
@@ -49,7 +48,7 @@ void hf__durable_start(struct hf__core *core, struct hf__op *op, int64_t token,
 	}
 	op->granted_at = cmd->sent_at;
 	op->token = token;
-	op->outdated = false;
+	op->sync = HF__OP_SYNCING;
 	if (!cmd->lock->link->up)
 		return; /* the next connection asks again */
 	cmd->verb = HF__SYNC;
@@ -61,8 +60,8 @@ void hf__durable_start(struct hf__core *core, struct hf__op *op, int64_t token,
 
 void hf__durable_stop(struct hf__core *core, struct hf__op *op)
 {
-	assert(op->syncing);
-	op->syncing = false;
+	assert(op->sync);
+	op->sync = HF__OP_UNSYNCED;
 	hf__wheel_start(&core->wheel, &op->deadline, hf__op_deadline(core, op));
 }
 

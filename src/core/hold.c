@@ -315,8 +315,8 @@ void hf__hold_outdate_syncs(struct hf__core *core, const struct hf__lock *lock, 
 		return; /* there are none, and the lock may have many waiters */
 	hf__list_each (link, &lock->holds) {
 		const struct hf__hold *hold = hf__list_item(link, struct hf__hold, link);
-		if (hold->op && hold->op->syncing && hold->owner != except)
-			hold->op->outdated = true;
+		if (hold->op && hold->op->sync && hold->owner != except)
+			hold->op->sync = HF__OP_OUTDATED;
 	}
 }
 

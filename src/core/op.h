@@ -23,6 +23,13 @@ enum hf__op_phase {
 	HF__OP_LOCAL,   /* waits for another call of this client to let it continue */
 };
 
+/* Whether the server has granted what replicas are still to acknowledge. */
+enum hf__op_sync {
+	HF__OP_UNSYNCED, /* not granted, or not to be acknowledged */
+	HF__OP_SYNCING,  /* granted, but too few replicas are known to have the grant */
+	HF__OP_OUTDATED, /* the same, and that grant is known to have ended meanwhile */
+};
+
 /* The host owns it until it starts and again once it is finished. */
 struct hf__op {
 	struct hf__list link; /* in lock->queue, core->parked or core->pauses */
@@ -47,13 +54,12 @@ struct hf__op {
 	uint32_t pauses;   /* of a spin lock, so far */
 	uint32_t pause_ms; /* the next one */
 	uint8_t phase;     /* enum hf__op_phase */
+	uint8_t sync;      /* enum hf__op_sync */
 	bool cancelled;    /* waits for the answer in flight, then finishes */
 	bool waited;       /* counted as a wait */
 	bool listens;      /* has waited for its own client long enough to listen as well */
 	bool woken;        /* by a message, and has not been answered since */
 	bool late;         /* its deadline has passed, but an answer is about to arrive */
-	bool syncing;      /* granted, but too few replicas are known to have the grant */
-	bool outdated;     /* and that grant is known to have ended meanwhile */
 	char detail[HF__DETAIL_SIZE]; /* out: the facts of a failure */
 	char text[128];               /* out: the holder */
 };

@@ -150,7 +150,7 @@ static int64_t limit_of(const struct client *client, const struct call *call)
 
 static void check_call(struct client *client, struct call *call)
 {
-	if (!call->op.syncing)
+	if (!call->op.sync)
 		call->synced_at = 0;
 	int64_t limit = limit_of(client, call);
 	if (limit < HF__NEVER && client_now(client) > limit + 2)
