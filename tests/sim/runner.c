@@ -134,6 +134,8 @@ static void run_mutant(int mutant, uint64_t first, uint64_t seeds)
 /* A crash is a kill too, but of a lesser sort. */
 static int hunt(int mutant, uint64_t first)
 {
+	if (sim->mutant_firsts && sim->mutant_firsts[mutant] > first)
+		first = sim->mutant_firsts[mutant];
 	uint64_t seeds = mutant == 0 ? sim->healthy_seeds : sim->mutant_seeds;
 	int status = 0;
 	shared->check[0] = 0;

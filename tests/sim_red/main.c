@@ -29,6 +29,11 @@ static const char *const mutant_names[] = {
 	"none",     "extra retake",    "unchecked",    "kept",
 	"forgiven", "foreign release", "busy release", "old levels",
 };
+/* These two are noticed by one seed in 2000 and one in 12000: by these. */
+static const uint64_t mutant_firsts[HF__RED_MUTANTS] = {
+	[HF__RED_MUTANT_FORGIVEN] = 1803,
+	[HF__RED_MUTANT_FOREIGN_RELEASE] = 11955,
+};
 _Static_assert(sizeof mutant_names / sizeof *mutant_names == HF__RED_MUTANTS, "each has a name");
 
 static void set_mutant(int mutant)
@@ -53,6 +58,7 @@ int main(int argc, char **argv)
 			.mutants = mutant_names,
 			.mutants_count = HF__RED_MUTANTS,
 			.set_mutant = set_mutant,
+			.mutant_firsts = mutant_firsts,
 			.mutant_seeds = 20000,
 			.healthy_seeds = 300,
 #endif
