@@ -59,8 +59,7 @@ static void a_dead_java_waiter_can_be_removed(void **state)
 	                 1);
 	struct cli *waiter = cli_start(cli_url(), "run", "--fair", "x", "--", "echo", "mine", NULL);
 	WAIT_UNTIL(raw_integer(cli_raw, "LLEN", QUEUE, NULL) == 2, CLI_SOON_MS);
-	struct cli *who = cli_start(cli_url(), "who", "x", NULL);
-	CLI_EXPECT(who, 1);
+	struct cli *who = cli_call(cli_url(), 1, "who", "x", NULL);
 	assert_non_null(strstr(cli_output(who), JAVA ":7"));
 	cli_free(who);
 	CLI_CALL(cli_url(), 1, "unlock", "--force", "--yes", "--waiter", "nobody:1", "x");
@@ -88,8 +87,7 @@ static void every_kind_can_be_unlocked(void **state)
 static void a_free_lock_cannot_be_unlocked(void **state)
 {
 	(void)state;
-	struct cli *cli = cli_start(cli_url(), "unlock", "--force", "--yes", "x", NULL);
-	CLI_EXPECT(cli, 1);
+	struct cli *cli = cli_call(cli_url(), 1, "unlock", "--force", "--yes", "x", NULL);
 	assert_string_equal(cli_errors(cli), "holdfast: x: nobody holds this lock\n");
 	cli_free(cli);
 }
@@ -125,8 +123,7 @@ static void unlock_requires_yes_without_a_terminal(void **state)
 {
 	(void)state;
 	make_lock("x");
-	struct cli *cli = cli_start(cli_url(), "unlock", "--force", "x", NULL);
-	CLI_EXPECT(cli, 64);
+	struct cli *cli = cli_call(cli_url(), 64, "unlock", "--force", "x", NULL);
 	assert_non_null(strstr(cli_errors(cli), "--yes"));
 	assert_true(exists("x"));
 	cli_free(cli);
@@ -164,8 +161,7 @@ static void unlock_asks_for_confirmation_on_a_terminal(void **state)
 static void ping_prints_a_time(void **state)
 {
 	(void)state;
-	struct cli *cli = cli_start(cli_url(), "ping", NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_call(cli_url(), 0, "ping", NULL);
 	char *rest;
 	assert_true(strtod(cli_output(cli), &rest) > 0);
 	assert_string_equal(rest, " ms\n");
@@ -178,8 +174,7 @@ static void an_unreachable_server_is_69(void **state)
 	(void)state;
 	const char *const commands[] = {"ping", "ls", "doctor"};
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-		struct cli *cli = cli_start(CLI_NOWHERE, commands[i], NULL);
-		CLI_EXPECT(cli, 69);
+		struct cli *cli = cli_call(CLI_NOWHERE, 69, commands[i], NULL);
 		const char *text = cli_errors(cli);
 		assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
 		assert_non_null(strstr(text, "is the server running"));

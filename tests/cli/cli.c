@@ -1,6 +1,7 @@
 /* Drives the real command: processes, their outputs, terminals, and the server they share. */
 #include "cli/cli.h"
 #include "cli/json.h"
+#include "support/temp.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -13,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
 
@@ -26,6 +28,7 @@ const char *const cli_commands[CLI_COMMANDS] = {"run",    "elect",    "ls",     
 
 struct test_server *cli_server;
 struct raw *cli_raw;
+char *cli_dir;
 
 const char *cli_path(void)
 {
@@ -130,17 +133,23 @@ struct cli *cli_start_words(const char *url, const char *const *words)
 	return cli_start_program(url, argv);
 }
 
-struct cli *cli_start(const char *url, ...)
+static struct cli *start_list(const char *url, va_list list)
 {
 	const char *words[MOST_WORDS + 1];
 	size_t n = 0;
-	va_list list;
-	va_start(list, url);
 	while ((words[n] = va_arg(list, const char *)))
 		if (++n > MOST_WORDS)
 			check_fail("a command has at most %d words", MOST_WORDS);
-	va_end(list);
 	return cli_start_words(url, words);
+}
+
+struct cli *cli_start(const char *url, ...)
+{
+	va_list list;
+	va_start(list, url);
+	struct cli *cli = start_list(url, list);
+	va_end(list);
+	return cli;
 }
 
 struct cli *cli_start_env(const char *url, const char *const *variables, const char *const *words)
@@ -240,6 +249,17 @@ void cli_finish(struct cli *cli)
 	cli_free(cli);
 }
 
+struct cli *cli_call(const char *url, int status, ...)
+{
+	va_list list;
+	va_start(list, status);
+	struct cli *cli = start_list(url, list);
+	va_end(list);
+	cli_close_input(cli);
+	CLI_EXPECT(cli, status);
+	return cli;
+}
+
 /* ---- what it printed ---- */
 
 void cli_expect_in(const char *text, const char *wanted)
@@ -271,9 +291,15 @@ void cli_expect_refusal(const char *url, int status, const char *wanted, const c
 
 struct cli *cli_show_json(const char *url, const char *command, const char *word)
 {
-	struct cli *cli = cli_start(url, command, "--json", word, NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_call(url, 0, command, "--json", word, NULL);
 	assert_true(json_is_valid(cli_output(cli)));
+	assert_string_equal(cli_errors(cli), "");
+	return cli;
+}
+
+struct cli *cli_examine(const char *url, int status)
+{
+	struct cli *cli = cli_call(url, status, "doctor", NULL);
 	assert_string_equal(cli_errors(cli), "");
 	return cli;
 }
@@ -532,4 +558,31 @@ struct cli *cli_hold(const char *name)
 	struct cli *cli = cli_start(cli_url(), "run", name, NULL);
 	cli_wait_held(name);
 	return cli;
+}
+
+/* ---- one directory for a story ---- */
+
+int cli_make_dir(void **state)
+{
+	(void)state;
+	cli_dir = temp_dir_make();
+	return 0;
+}
+
+int cli_remove_dir(void **state)
+{
+	(void)state;
+	temp_dir_remove(cli_dir);
+	return 0;
+}
+
+char *cli_write(const char *name, const char *text, mode_t mode)
+{
+	char *path = check_format("%s/%s", cli_dir, name);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	assert_int_equal(fchmod(fd, mode), 0);
+	(void)close(fd);
+	return path;
 }

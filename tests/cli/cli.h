@@ -96,6 +96,23 @@ void cli_free(struct cli *cli);
 		cli_free(cli_run_);                                                                \
 	} while (0)
 
+/* The same, but it is not freed, so that its output can be read. */
+struct cli *cli_call(const char *url, int status, ...) __attribute__((sentinel));
+
+/* The same, and it must have printed this, or something with this in it. */
+#define CLI_EXPECT_OUTPUT(url, status, wanted, ...)                                                \
+	do {                                                                                       \
+		struct cli *cli_run_ = cli_call(url, status, __VA_ARGS__, NULL);                   \
+		assert_string_equal(cli_output(cli_run_), wanted);                                 \
+		cli_free(cli_run_);                                                                \
+	} while (0)
+#define CLI_EXPECT_IN_OUTPUT(url, status, wanted, ...)                                             \
+	do {                                                                                       \
+		struct cli *cli_run_ = cli_call(url, status, __VA_ARGS__, NULL);                   \
+		cli_expect_in(cli_output(cli_run_), wanted);                                       \
+		cli_free(cli_run_);                                                                \
+	} while (0)
+
 /* Waits until one of the outputs contains this text. */
 #define CLI_WAIT_OUTPUT(cli, text) WAIT_UNTIL(strstr(cli_output(cli), text) != NULL, CLI_SOON_MS)
 #define CLI_WAIT_ERRORS(cli, text) WAIT_UNTIL(strstr(cli_errors(cli), text) != NULL, CLI_SOON_MS)
@@ -121,6 +138,9 @@ void cli_expect_refusal(const char *url, int status, const char *wanted, const c
 
 /* Runs ls or who with --json; what it prints must be valid. */
 struct cli *cli_show_json(const char *url, const char *command, const char *word);
+
+/* Runs doctor, which must print no errors. */
+struct cli *cli_examine(const char *url, int status);
 
 /* Expects a line of doctor with this verdict on this subject, which contains the text. */
 void cli_expect_finding(struct cli *cli, const char *verdict, const char *subject,
@@ -210,5 +230,18 @@ struct cli *cli_hold(const char *name);
 
 /* A story that begins on an empty server. */
 #define CLI_STORY(name) cmocka_unit_test_setup(name, cli_flush_server)
+
+/* ---- one directory for a story ---- */
+
+extern char *cli_dir;
+
+/* Setup and teardown: it is empty at the start. */
+int cli_make_dir(void **state);
+int cli_remove_dir(void **state);
+
+/* Writes a file in it, with these rights whatever the umask is; the caller frees its path. */
+char *cli_write(const char *name, const char *text, mode_t mode);
+
+#define CLI_DIR_STORY(name) cmocka_unit_test_setup_teardown(name, cli_make_dir, cli_remove_dir)
 
 #endif

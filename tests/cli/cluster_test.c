@@ -1,36 +1,6 @@
 /* The command on a cluster: locks on every master, whichever node it was given. */
-#include "cli/cli.h"
 #include "cli/json.h"
-
-#include "support/cluster.h"
-
-#define MASTERS 3
-
-static struct test_cluster *cluster;
-
-/* No node may be given up on a busy machine. */
-static int start_cluster(void **state)
-{
-	(void)state;
-	cluster = test_cluster_start(
-		&(struct test_cluster_options){.replicas = NO_REPLICAS, .node_timeout_ms = 15000});
-	return 0;
-}
-
-static int stop_cluster(void **state)
-{
-	(void)state;
-	test_cluster_stop(cluster);
-	return 0;
-}
-
-static bool is_locked(int node, const char *name)
-{
-	struct raw *raw = test_cluster_connect(cluster, node);
-	bool is = raw_integer(raw, "EXISTS", name, NULL) == 1;
-	raw_close(raw);
-	return is;
-}
+#include "cli/nodes.h"
 
 static void locks_of_all_masters_are_taken_and_listed(void **state)
 {
@@ -40,7 +10,7 @@ static void locks_of_all_masters_are_taken_and_listed(void **state)
 	for (int i = 0; i < MASTERS; i++) {
 		name[i] = test_cluster_name(cluster, i, "listed-");
 		run[i] = cli_start(cluster->url, "run", name[i], "--", "cat", NULL);
-		WAIT_UNTIL(is_locked(i, name[i]), CLI_SOON_MS);
+		WAIT_UNTIL(is_on(cluster->node[i], name[i]), CLI_SOON_MS);
 	}
 	struct cli *list = cli_show_json(cluster->url, "ls", NULL);
 	for (int i = 0; i < MASTERS; i++)
@@ -51,7 +21,7 @@ static void locks_of_all_masters_are_taken_and_listed(void **state)
 		cli_expect_in(cli_output(about), "\"command\":\"cat\"");
 		cli_free(about);
 		cli_finish(run[i]);
-		assert_false(is_locked(i, name[i]));
+		assert_false(is_on(cluster->node[i], name[i]));
 		free(name[i]);
 	}
 }
@@ -73,7 +43,7 @@ static void a_lock_of_any_master_is_waited_for_and_forced(void **state)
 		char *name = test_cluster_name(cluster, i, "forced-");
 		struct cli *holder =
 			cli_start(cluster->url, "run", name, "--", "sleep", "60", NULL);
-		WAIT_UNTIL(is_locked(i, name), CLI_SOON_MS);
+		WAIT_UNTIL(is_on(cluster->node[i], name), CLI_SOON_MS);
 		struct cli *waiter =
 			cli_start(cluster->url, "run", "-w", "60", name, "--", "true", NULL);
 		CLI_CALL(cluster->url, 1, "run", "-n", name, "--", "true");
@@ -111,14 +81,6 @@ static void the_next_candidate_becomes_the_leader(void **state)
 
 /* ---- doctor ---- */
 
-static struct cli *examine(const char *url, int status)
-{
-	struct cli *cli = cli_start(url, "doctor", NULL);
-	CLI_EXPECT(cli, status);
-	assert_string_equal(cli_errors(cli), "");
-	return cli;
-}
-
 /* The finding names this master. */
 static void expect_about(struct cli *cli, const char *verdict, const char *subject, int node,
                          const char *wanted)
@@ -151,14 +113,14 @@ static bool is_sharded(void)
 static void a_cluster_is_examined(void **state)
 {
 	(void)state;
-	struct cli *cli = examine(cluster->url, 0);
+	struct cli *cli = cli_examine(cluster->url, 0);
 	cli_expect_finding(cli, "note", "cluster", "3 of 3 masters have no replica");
 	for (int i = 0; i < MASTERS; i++)
 		expect_about(cli, "note", "persistence", i, "no append-only file");
 	cli_expect_finding(cli, "ok ", "messages", is_sharded() ? "sharded" : "plain");
 	cli_expect_finding(cli, "ok ", "rights", "locks were taken and released");
 	cli_free(cli);
-	cli = examine(test_server_url(cluster->node[1]), 0);
+	cli = cli_examine(test_server_url(cluster->node[1]), 0);
 	cli_expect_finding(cli, "note", "cluster", "3 of 3 masters have no replica");
 	cli_free(cli);
 }
@@ -172,7 +134,7 @@ static void each_master_is_examined(void **state)
 	for (int i = 0; i < MASTERS; i++) {
 		configure(i, "maxmemory-policy", "allkeys-lru");
 		configure(i, "maxmemory", "1gb");
-		struct cli *cli = examine(cluster->url, 1);
+		struct cli *cli = cli_examine(cluster->url, 1);
 		expect_about(cli, "BAD", "eviction", i, "; set maxmemory-policy noeviction");
 		assert_int_equal(cli_count(cli_output(cli), "BAD "), 1);
 		assert_int_equal(cli_count(cli_output(cli), " was examined"), MASTERS - 1);
@@ -180,7 +142,7 @@ static void each_master_is_examined(void **state)
 		configure(i, "maxmemory", "0");
 		configure(i, "maxmemory-policy", "noeviction");
 	}
-	struct cli *cli = examine(cluster->url, 0);
+	struct cli *cli = cli_examine(cluster->url, 0);
 	assert_int_equal(cli_count(cli_output(cli), " was examined, and nothing was found"),
 	                 MASTERS);
 	cli_free(cli);
@@ -213,7 +175,7 @@ static void messages_that_java_does_not_hear_are_noticed(void **state)
 {
 	char *url = check_format("%s?sharded=off", cluster->url);
 	(void)state;
-	struct cli *cli = examine(url, 0);
+	struct cli *cli = cli_examine(url, 0);
 	if (is_sharded())
 		cli_expect_finding(cli, "note", "messages", "; leave out sharded=off");
 	else
@@ -250,7 +212,7 @@ static void the_acl_line_has_the_rights_of_a_cluster(void **state)
 	char *url = check_format("redis+cluster://few:pw@%s",
 	                         strstr(test_server_url(cluster->node[0]), "//") + 2);
 	send_to_all("ACL SETUSER few reset on >pw");
-	struct cli *cli = examine(url, 1);
+	struct cli *cli = cli_examine(url, 1);
 	const char *line = strstr(cli_output(cli), "ACL SETUSER few ");
 	assert_non_null(line);
 	cli_expect_in(line, " +cluster|nodes +xrevrange +pubsub|shardnumsub "
@@ -262,7 +224,7 @@ static void the_acl_line_has_the_rights_of_a_cluster(void **state)
 	send_to_all(copy);
 	free(copy);
 	cli_free(cli);
-	cli = examine(url, 0);
+	cli = cli_examine(url, 0);
 	cli_expect_finding(cli, "ok ", "messages", is_sharded() ? "sharded" : "plain");
 	cli_expect_finding(cli, "ok ", "rights", "locks were taken and released");
 	cli_free(cli);
@@ -287,7 +249,7 @@ static void a_slot_without_a_master_is_bad(void **state)
 {
 	(void)state;
 	ask_all("DELSLOTS", "0");
-	struct cli *cli = examine(cluster->url, 1);
+	struct cli *cli = cli_examine(cluster->url, 1);
 	cli_expect_finding(cli, "BAD ", "cluster", "1 of 16384 slots have no master");
 	cli_free(cli);
 	CLI_EXPECT_REFUSAL(cluster->url, 77, "1 of the cluster's 16384 slots", "history");
@@ -312,8 +274,7 @@ static void the_history_of_all_names_is_shown(void **state)
 		names[i] = test_cluster_name(cluster, i % MASTERS, i < MASTERS ? "a-" : "b-");
 		CLI_CALL(url, 0, "run", names[i], "--", "true");
 	}
-	struct cli *cli = cli_start(url, "history", "--json", NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_call(url, 0, "history", "--json", NULL);
 	assert_true(json_is_valid(cli_output(cli)));
 	const char *at = cli_output(cli);
 	for (int i = 0; i < 2 * MASTERS; i++) {
@@ -321,8 +282,7 @@ static void the_history_of_all_names_is_shown(void **state)
 		assert_non_null(at);
 	}
 	cli_free(cli);
-	cli = cli_start(url, "history", "--since", "1h", NULL);
-	CLI_EXPECT(cli, 0);
+	cli = cli_call(url, 0, "history", "--since", "1h", NULL);
 	assert_int_equal(cli_count(cli_output(cli), "\n"), 2 * MASTERS + 1);
 	cli_free(cli);
 	CLI_EXPECT_REFUSAL(url, 64, "name by name", "history", "--clear", "--yes");

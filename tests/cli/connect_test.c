@@ -1,37 +1,18 @@
 /* Which server: options, environment, configuration files, and no secret in any complaint. */
 #include "cli/cli.h"
-#include "support/temp.h"
 
 #include <sys/stat.h>
 
 #define SECRET "s3kr1t"
 
-static char *home; /* of the configuration: XDG_CONFIG_HOME */
-
+/* The directory of each story is the XDG_CONFIG_HOME. */
 static int make_home(void **state)
 {
-	home = temp_dir_make();
-	char *dir = check_format("%s/holdfast", home);
+	(void)cli_make_dir(state);
+	char *dir = check_format("%s/holdfast", cli_dir);
 	int rc = mkdir(dir, 0700);
 	free(dir);
 	return rc ? rc : cli_flush_server(state);
-}
-
-static int remove_home(void **state)
-{
-	(void)state;
-	temp_dir_remove(home);
-	return 0;
-}
-
-static char *write_file(const char *name, const char *text)
-{
-	char *path = check_format("%s/%s", home, name);
-	FILE *file = fopen(path, "w");
-	assert_non_null(file);
-	assert_true(fputs(text, file) >= 0);
-	assert_int_equal(fclose(file), 0);
-	return path;
 }
 
 __attribute__((format(printf, 1, 2))) static void configure(const char *format, ...)
@@ -41,14 +22,14 @@ __attribute__((format(printf, 1, 2))) static void configure(const char *format, 
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	free(write_file("holdfast/config", text));
+	free(cli_write("holdfast/config", text, 0600));
 }
 
 /* Runs holdfast with the configuration; url is HOLDFAST_URL. */
 static struct cli *start_configured(const char *url, const char *const *words)
 {
-	char *folder = check_format("XDG_CONFIG_HOME=%s", home);
-	char *embedded = check_format("HOLDFAST_EMBEDDED_DIR=%s/none", home);
+	char *folder = check_format("XDG_CONFIG_HOME=%s", cli_dir);
+	char *embedded = check_format("HOLDFAST_EMBEDDED_DIR=%s/none", cli_dir);
 	const char *const variables[] = {folder, embedded, "HOLDFAST_SERVER=/nonexistent", NULL};
 	struct cli *cli = cli_start_env(url, variables, words);
 	cli_close_input(cli);
@@ -141,7 +122,7 @@ static void a_malformed_line_is_78(void **state)
 static void an_unreadable_file_is_78(void **state)
 {
 	(void)state;
-	char *path = check_format("%s/holdfast/config", home);
+	char *path = check_format("%s/holdfast/config", cli_dir);
 	assert_int_equal(mkdir(path, 0700), 0);
 	EXPECT(78, "holdfast/config", NULL, "ping");
 	free(path);
@@ -169,7 +150,7 @@ static void expect_source(const char *url, const char *wrong)
 {
 	char *option = check_format("holdfast: --url: %s\n", wrong);
 	char *variable = check_format("holdfast: HOLDFAST_URL: %s\n", wrong);
-	char *file = check_format("holdfast: %s/holdfast/config: url: %s\n", home, wrong);
+	char *file = check_format("holdfast: %s/holdfast/config: url: %s\n", cli_dir, wrong);
 	configure("url = %s\n", url);
 	EXPECT(78, option, CLI_NOWHERE, "ping", "--url", url);
 	EXPECT(78, variable, url, "run", "x", "true");
@@ -195,7 +176,7 @@ static void an_invalid_url_says_where_it_is_written(void **state)
 static void an_invalid_setting_does_not_blame_the_url(void **state)
 {
 	(void)state;
-	char *path = write_file("password", "\n");
+	char *path = cli_write("password", "\n", 0600);
 	EXPECT(78, "holdfast: password_file: the first line of", cli_url(), "ping",
 	       "--password-file", path);
 	free(path);
@@ -211,13 +192,13 @@ static void set_password(void)
 static int clear_password(void **state)
 {
 	raw_reply_free(raw_command(cli_raw, "CONFIG", "SET", "requirepass", "", NULL));
-	return remove_home(state);
+	return cli_remove_dir(state);
 }
 
 static void the_password_file_is_used(void **state)
 {
 	(void)state;
-	char *path = write_file("password", SECRET "\n");
+	char *path = cli_write("password", SECRET "\n", 0600);
 	set_password();
 	EXPECT(77, "password", cli_url(), "ping");
 	EXPECT(0, "", cli_url(), "ping", "--password-file", path);
@@ -245,7 +226,7 @@ static void a_missing_password_is_not_called_a_wrong_one(void **state)
 static void a_wrong_password_is_77_and_not_shown(void **state)
 {
 	(void)state;
-	char *path = write_file("password", SECRET "-wrong\n");
+	char *path = cli_write("password", SECRET "-wrong\n", 0600);
 	set_password();
 	EXPECT(77, "check the user", cli_url(), "ping", "--password-file", path);
 	EXPECT(77, "check the user", cli_url(), "run", "--password-file", path, "x", "true");
@@ -267,7 +248,7 @@ static void a_missing_password_file_is_78(void **state)
 static void a_password_in_the_file_is_only_for_its_server(void **state)
 {
 	(void)state;
-	char *path = write_file("password", SECRET "\n");
+	char *path = cli_write("password", SECRET "\n", 0600);
 	configure("url = " CLI_NOWHERE "\npassword_file = %s\nuser = somebody\n", path);
 	EXPECT(0, "", cli_url(), "ping"); /* with a password it would be refused */
 	EXPECT(0, "", NULL, "ping", "--url", cli_url());
@@ -343,7 +324,7 @@ static void using_the_private_server_is_announced(void **state)
 	EXPECT(78, "HOLDFAST_SERVER", NULL, "ping", "--url", "embedded:");
 }
 
-#define STORY(name)          cmocka_unit_test_setup_teardown(name, make_home, remove_home)
+#define STORY(name)          cmocka_unit_test_setup_teardown(name, make_home, cli_remove_dir)
 #define PASSWORD_STORY(name) cmocka_unit_test_setup_teardown(name, make_home, clear_password)
 
 int main(void)

@@ -1,29 +1,13 @@
 /* holdfast demo: it succeeds, and leaves no server running. */
 #include "cli/cli.h"
-#include "support/temp.h"
 
 #include <dirent.h>
 #include <signal.h>
 
-static char *folder;
-
-static int make_folder(void **state)
-{
-	(void)state;
-	folder = temp_dir_make();
-	return 0;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	temp_dir_remove(folder);
-	return 0;
-}
-
 static struct cli *start_demo(const char *option)
 {
-	char *variable = check_format("%s=%s", option ? "TMPDIR" : "HOLDFAST_EMBEDDED_DIR", folder);
+	char *variable =
+		check_format("%s=%s", option ? "TMPDIR" : "HOLDFAST_EMBEDDED_DIR", cli_dir);
 	/*
 	 * The demo forks while it has threads, which the thread sanitizer accepts only with this.
 	 */
@@ -34,11 +18,11 @@ static struct cli *start_demo(const char *option)
 	return cli;
 }
 
-/* Its server has a directory of its own in the folder. */
+/* Its server has a directory of its own in that of the story. */
 static size_t count_leftovers(void)
 {
 	size_t n = 0;
-	DIR *dir = opendir(folder);
+	DIR *dir = opendir(cli_dir);
 	assert_non_null(dir);
 	for (struct dirent *entry; (entry = readdir(dir));)
 		n += entry->d_name[0] != '.';
@@ -91,15 +75,13 @@ static void the_demo_fails_on_an_unreachable_server(void **state)
 	CLI_CALL(NULL, 64, "demo", "--failover", CLI_NOWHERE);
 }
 
-#define STORY(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		STORY(the_demo_succeeds_and_cleans_up),
-		STORY(the_demo_of_a_failover_succeeds_and_cleans_up),
-		STORY(an_interrupted_demo_cleans_up),
-		STORY(the_demo_fails_on_an_unreachable_server),
+		CLI_DIR_STORY(the_demo_succeeds_and_cleans_up),
+		CLI_DIR_STORY(the_demo_of_a_failover_succeeds_and_cleans_up),
+		CLI_DIR_STORY(an_interrupted_demo_cleans_up),
+		CLI_DIR_STORY(the_demo_fails_on_an_unreachable_server),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

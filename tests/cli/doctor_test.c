@@ -5,14 +5,6 @@
 
 #include "support/proxy.h"
 
-static struct cli *examine(const char *url, int status)
-{
-	struct cli *cli = cli_start(url, "doctor", NULL);
-	CLI_EXPECT(cli, status);
-	assert_string_equal(cli_errors(cli), "");
-	return cli;
-}
-
 /* The line about a subject; "" if there is none. */
 static const char *line_about(struct cli *cli, const char *subject)
 {
@@ -31,7 +23,7 @@ static void a_good_server_is_status_0(void **state)
 {
 	(void)state;
 	raw_ok(cli_raw, "CONFIG", "SET", "appendonly", "yes", NULL);
-	struct cli *cli = examine(cli_url(), 0);
+	struct cli *cli = cli_examine(cli_url(), 0);
 	raw_ok(cli_raw, "CONFIG", "SET", "appendonly", "no", NULL);
 	cli_expect_finding(cli, "ok ", "version", "");
 	cli_expect_finding(cli, "ok ", "eviction", "noeviction");
@@ -46,7 +38,7 @@ static void a_good_server_is_status_0(void **state)
 static void missing_persistence_is_a_note(void **state)
 {
 	(void)state;
-	struct cli *cli = examine(cli_url(), 0);
+	struct cli *cli = cli_examine(cli_url(), 0);
 	cli_expect_finding(cli, "note", "persistence", "grant them twice; set appendonly yes");
 	cli_expect_finding(cli, "note", "replicas", "nobody gets a lock");
 	cli_free(cli);
@@ -59,13 +51,13 @@ static void eviction_with_a_memory_limit_is_bad(void **state)
 	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory", "100mb", NULL);
 	for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
 		raw_ok(cli_raw, "CONFIG", "SET", "maxmemory-policy", policies[i], NULL);
-		struct cli *cli = examine(cli_url(), 1);
+		struct cli *cli = cli_examine(cli_url(), 1);
 		cli_expect_finding(cli, "BAD ", "eviction", policies[i]);
 		cli_expect_finding(cli, "BAD ", "eviction", "; set maxmemory-policy noeviction");
 		cli_free(cli);
 	}
 	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory", "0", NULL);
-	struct cli *cli = examine(cli_url(), 0);
+	struct cli *cli = cli_examine(cli_url(), 0);
 	cli_expect_finding(cli, "note", "eviction", "maxmemory is not set");
 	cli_free(cli);
 	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory-policy", "noeviction", NULL);
@@ -75,7 +67,7 @@ static void a_full_server_is_bad(void **state)
 {
 	(void)state;
 	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory", "1", NULL);
-	struct cli *cli = examine(cli_url(), 1);
+	struct cli *cli = cli_examine(cli_url(), 1);
 	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory", "0", NULL);
 	cli_expect_finding(cli, "BAD ", "lock", "memory");
 	cli_free(cli);
@@ -90,11 +82,11 @@ static void a_replica_is_bad(void **state)
 	raw_ok(cli_raw, "REPLICAOF", "127.0.0.1", port, NULL);
 	struct raw *raw = raw_connect(primary);
 	WAIT_UNTIL(raw_integer(raw, "WAIT", "1", "10", NULL) == 1, CLI_SOON_MS);
-	struct cli *cli = examine(cli_url(), 1);
+	struct cli *cli = cli_examine(cli_url(), 1);
 	cli_expect_finding(cli, "BAD ", "role", "; connect to the primary");
 	assert_string_equal(line_about(cli, "rights"), "");
 	cli_free(cli);
-	cli = examine(test_server_url(primary), 0);
+	cli = cli_examine(test_server_url(primary), 0);
 	cli_expect_finding(cli, "ok ", "replicas", "1 connected");
 	cli_expect_finding(cli, "note", "persistence", ", and then its replicas, may");
 	cli_expect_finding(cli, "note", "master", "the URL names only this server");
@@ -128,7 +120,7 @@ static void a_slow_network_is_not_a_fault(void **state)
 	(void)state;
 	struct proxy *proxy = proxy_start(cli_url());
 	proxy_delay(proxy, 60);
-	struct cli *cli = examine(proxy_url(proxy), 0);
+	struct cli *cli = cli_examine(proxy_url(proxy), 0);
 	cli_expect_finding(cli, "ok ", "rights", "locks were taken and released");
 	cli_free(cli);
 	proxy_stop(proxy);
@@ -162,7 +154,7 @@ static void send_line(const char *line)
 static char *ask_for_line(const char *url, const char *user)
 {
 	char *begin = check_format("ACL SETUSER %s ", user);
-	struct cli *cli = examine(url, 1);
+	struct cli *cli = cli_examine(url, 1);
 	const char *line = strstr(line_about(cli, "rights"), begin);
 	assert_non_null(line);
 	char *copy = check_copy(line, strlen(line));
@@ -305,11 +297,11 @@ static void the_history_needs_a_right(void **state)
 	char *url = USER_URL("some");
 	char *kept = check_format("%s?history=yes", url);
 	send_line("ACL SETUSER some reset on >pw ~* &* +@all -xadd");
-	cli_free(examine(url, 0));
+	cli_free(cli_examine(url, 0));
 	char *line = ask_for_line(kept, "some");
 	assert_non_null(strstr(line, "+xadd"));
 	send_line(line);
-	struct cli *cli = examine(kept, 0);
+	struct cli *cli = cli_examine(kept, 0);
 	cli_expect_finding(cli, "ok ", "history", "inferred");
 	cli_free(cli);
 	free(line);
@@ -322,8 +314,7 @@ static void a_denied_command_refers_to_doctor(void **state)
 	(void)state;
 	send_line("ACL SETUSER few reset on >pw");
 	char *url = USER_URL("few");
-	struct cli *cli = cli_start(url, "run", "x", "--", "true", NULL);
-	CLI_EXPECT(cli, 77);
+	struct cli *cli = cli_call(url, 77, "run", "x", "--", "true", NULL);
 	assert_non_null(strstr(cli_errors(cli), "holdfast doctor"));
 	cli_free(cli);
 	CLI_CALL(url, 77, "ls");

@@ -57,8 +57,7 @@ static void the_id_is_shown_instead_of_the_program(void **state)
 	(void)state;
 	struct cli *cli = start_candidate("node-7");
 	CLI_WAIT_OUTPUT(cli, "up");
-	struct cli *who = cli_start(cli_url(), "who", "--json", "x", NULL);
-	CLI_EXPECT(who, 0);
+	struct cli *who = cli_call(cli_url(), 0, "who", "--json", "x", NULL);
 	char *wanted =
 		check_format("\"pid\":%d,\"command\":\"node-7\",\"since_ms\":", (int)cli->pid);
 	if (!strstr(cli_output(who), wanted))

@@ -1,6 +1,5 @@
 /* The private server of the command: started once, shown, stopped, and started again. */
 #include "cli/cli.h"
-#include "support/temp.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -8,14 +7,12 @@
 
 #define CROWD 12
 
-static char *parent;
-static char *folder; /* in it, where the server lives */
+static char *folder; /* where the server lives */
 
 static int make_folder(void **state)
 {
-	(void)state;
-	parent = temp_dir_make();
-	folder = check_format("%s/state", parent);
+	(void)cli_make_dir(state);
+	folder = check_format("%s/state", cli_dir);
 	return 0;
 }
 
@@ -37,13 +34,11 @@ static struct cli *start_in(const char *dir, const char *const *words)
 
 static int stop_server(void **state)
 {
-	(void)state;
 	struct cli *cli = START("embedded", "stop");
 	(void)cli_wait(cli, CLI_SOON_MS);
 	cli_free(cli);
 	free(folder);
-	temp_dir_remove(parent);
-	return 0;
+	return cli_remove_dir(state);
 }
 
 /* The process of the server, or 0. */

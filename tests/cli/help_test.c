@@ -4,8 +4,6 @@
 
 #include <holdfast/holdfast.h>
 
-#include <sys/stat.h>
-
 static void expect_help(struct cli *cli, const char *command)
 {
 	CLI_EXPECT(cli, 0);
@@ -34,8 +32,7 @@ static void help_fits_on_a_terminal(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < CLI_COMMANDS; i++) {
-		struct cli *cli = cli_start(CLI_NOWHERE, cli_commands[i], "--help", NULL);
-		CLI_EXPECT(cli, 0);
+		struct cli *cli = cli_call(CLI_NOWHERE, 0, cli_commands[i], "--help", NULL);
 		for (const char *line = cli_output(cli); *line; line += strcspn(line, "\n") + 1)
 			if (strcspn(line, "\n") > 80)
 				fail_msg("too long: %.*s", (int)strcspn(line, "\n"), line);
@@ -47,10 +44,7 @@ static void the_version_is_that_of_the_library(void **state)
 {
 	(void)state;
 	char *wanted = check_format("holdfast %s\n", hf_version());
-	struct cli *cli = cli_start(CLI_NOWHERE, "--version", NULL);
-	CLI_EXPECT(cli, 0);
-	assert_string_equal(cli_output(cli), wanted);
-	cli_free(cli);
+	CLI_EXPECT_OUTPUT(CLI_NOWHERE, 0, wanted, "--version");
 	free(wanted);
 }
 
@@ -105,22 +99,16 @@ static void the_first_word_is_the_command_if_it_is_one(void **state)
 /* ---- the manual ---- */
 
 /* A fake man that has the pages or not, and prints its arguments. */
-static char *make_man(const char *status)
+static void make_man(const char *status)
 {
-	char *dir = temp_dir_make();
-	char *path = check_format("%s/man", dir);
-	FILE *file = fopen(path, "w");
-	assert_non_null(file);
-	fprintf(file, "#!/bin/sh\necho \"manual: $*\"\nexit %s\n", status);
-	assert_int_equal(fclose(file), 0);
-	assert_int_equal(chmod(path, 0755), 0);
-	free(path);
-	return dir;
+	char *script = check_format("#!/bin/sh\necho \"manual: $*\"\nexit %s\n", status);
+	free(cli_write("man", script, 0755));
+	free(script);
 }
 
-static struct cli_terminal *help_on_terminal(const char *dir, const char *command)
+static struct cli_terminal *help_on_terminal(const char *command)
 {
-	char *path = check_format("PATH=%s:/usr/bin:/bin", dir);
+	char *path = check_format("PATH=%s:/usr/bin:/bin", cli_dir);
 	const char *const argv[] = {"env", path, cli_path(), "help", command, NULL};
 	struct cli_terminal *terminal = cli_terminal_start(CLI_NOWHERE, argv);
 	assert_int_equal(cli_terminal_wait(terminal, CLI_SOON_MS), 0);
@@ -131,29 +119,27 @@ static struct cli_terminal *help_on_terminal(const char *dir, const char *comman
 static void help_opens_the_manual_on_a_terminal(void **state)
 {
 	(void)state;
-	char *dir = make_man("0");
-	struct cli_terminal *terminal = help_on_terminal(dir, "run");
+	make_man("0");
+	struct cli_terminal *terminal = help_on_terminal("run");
 	CLI_WAIT_TERMINAL(terminal, "manual: 1 holdfast-run");
 	cli_terminal_free(terminal);
-	terminal = help_on_terminal(dir, "elect");
+	terminal = help_on_terminal("elect");
 	CLI_WAIT_TERMINAL(terminal, "manual: 1 holdfast-run");
 	cli_terminal_free(terminal);
-	terminal = help_on_terminal(dir, "doctor");
+	terminal = help_on_terminal("doctor");
 	CLI_WAIT_TERMINAL(terminal, "manual: 1 holdfast\r\n");
 	assert_null(strstr(cli_terminal_text(terminal), "-w"));
 	cli_terminal_free(terminal);
-	temp_dir_remove(dir);
 }
 
 static void help_without_a_manual_prints_the_short_text(void **state)
 {
 	(void)state;
-	char *dir = make_man("16");
-	struct cli_terminal *terminal = help_on_terminal(dir, "ping");
+	make_man("16");
+	struct cli_terminal *terminal = help_on_terminal("ping");
 	CLI_WAIT_TERMINAL(terminal, "Usage: holdfast ping");
 	assert_null(strstr(cli_terminal_text(terminal), "manual"));
 	cli_terminal_free(terminal);
-	temp_dir_remove(dir);
 }
 
 int main(void)
@@ -166,8 +152,8 @@ int main(void)
 		cmocka_unit_test(a_wrong_option_prints_one_line_with_a_remedy),
 		cmocka_unit_test(help_for_an_unknown_command_is_64),
 		cmocka_unit_test(the_first_word_is_the_command_if_it_is_one),
-		cmocka_unit_test(help_opens_the_manual_on_a_terminal),
-		cmocka_unit_test(help_without_a_manual_prints_the_short_text),
+		CLI_DIR_STORY(help_opens_the_manual_on_a_terminal),
+		CLI_DIR_STORY(help_without_a_manual_prints_the_short_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

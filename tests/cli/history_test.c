@@ -1,22 +1,8 @@
 /* holdfast history: what it shows, how it is followed, and how it is removed. */
-#include "cli/cli.h"
+#include "cli/history.h"
 #include "cli/json.h"
 
 #include <signal.h>
-
-#define STREAM "holdfast_history"
-
-static char *history_url(void)
-{
-	return check_format("%s?history=yes", cli_url());
-}
-
-static void run_once(const char *name)
-{
-	char *url = history_url();
-	CLI_CALL(url, 0, "run", name, "--", "true");
-	free(url);
-}
 
 static struct cli *show(const char *option, const char *word)
 {

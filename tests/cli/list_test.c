@@ -110,10 +110,7 @@ static void holders_that_are_left_out_are_counted(void **state)
 	cli_expect_in(json_about(cli_output(cli), "x"), "{\"owner\":\"" JAVA ":");
 	cli_expect_in(cli_output(cli), "],\"more_holders\":50,\"waiters\":[]");
 	cli_free(cli);
-	cli = cli_start(cli_url(), "who", "x", NULL);
-	CLI_EXPECT(cli, 0);
-	cli_expect_in(cli_output(cli), "and 50 more\n");
-	cli_free(cli);
+	CLI_EXPECT_IN_OUTPUT(cli_url(), 0, "and 50 more\n", "who", "x");
 }
 
 static void an_empty_server_has_an_empty_list(void **state)
@@ -122,18 +119,14 @@ static void an_empty_server_has_an_empty_list(void **state)
 	struct cli *cli = cli_show_json(cli_url(), "ls", NULL);
 	assert_string_equal(cli_output(cli), "[]\n");
 	cli_free(cli);
-	cli = cli_start(cli_url(), "ls", NULL);
-	CLI_EXPECT(cli, 0);
-	assert_string_equal(cli_output(cli), "");
-	cli_free(cli);
+	CLI_EXPECT_OUTPUT(cli_url(), 0, "", "ls");
 }
 
 static void columns_line_up(void **state)
 {
 	(void)state;
 	make_java_locks();
-	struct cli *cli = cli_start(cli_url(), "ls", NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_call(cli_url(), 0, "ls", NULL);
 	const char *title = cli_output(cli);
 	assert_memory_equal(title, "NAME ", 5);
 	long owner_at = strstr(title, "OWNER") - title;
@@ -210,8 +203,7 @@ static void more_rows_than_a_batch_are_all_shown(void **state)
 {
 	(void)state;
 	raw_reply_free(raw_command(cli_raw, "EVAL", fill, "0", NULL));
-	struct cli *cli = cli_start(cli_url(), "ls", "many:1*", NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_call(cli_url(), 0, "ls", "many:1*", NULL);
 	/* 1, 1x, 1xx, 1xxx */
 	assert_true(cli_count(cli_output(cli), "\nmany:1") >= 1 + 10 + 100 + 1000);
 	assert_int_equal(cli_count(cli_output(cli), "NAME"), 1);
@@ -223,14 +215,8 @@ static void more_rows_than_a_batch_are_all_shown(void **state)
 static void a_free_lock_is_status_1(void **state)
 {
 	(void)state;
-	struct cli *cli = cli_start(cli_url(), "who", "x", NULL);
-	CLI_EXPECT(cli, 1);
-	assert_string_equal(cli_output(cli), "");
-	cli_free(cli);
-	cli = cli_start(cli_url(), "who", "x", "--json", NULL);
-	CLI_EXPECT(cli, 1);
-	assert_string_equal(cli_output(cli), "[]\n");
-	cli_free(cli);
+	CLI_EXPECT_OUTPUT(cli_url(), 1, "", "who", "x");
+	CLI_EXPECT_OUTPUT(cli_url(), 1, "[]\n", "who", "x", "--json");
 }
 
 static void a_free_lock_with_waiters_is_status_1(void **state)
@@ -239,8 +225,7 @@ static void a_free_lock_with_waiters_is_status_1(void **state)
 	raw_integer(cli_raw, "RPUSH", "redisson_lock_queue:{x}", OTHER ":1", NULL);
 	raw_integer(cli_raw, "ZADD", "redisson_lock_timeout:{x}", "99999999999999", OTHER ":1",
 	            NULL);
-	struct cli *cli = cli_start(cli_url(), "who", "x", "--json", NULL);
-	CLI_EXPECT(cli, 1);
+	struct cli *cli = cli_call(cli_url(), 1, "who", "x", "--json", NULL);
 	cli_expect_in(cli_output(cli), "\"holders\":[],\"waiters\":[{\"owner\":\"" OTHER ":1\",");
 	assert_true(json_is_valid(cli_output(cli)));
 	cli_free(cli);
@@ -312,16 +297,12 @@ static void a_bare_number_can_be_shown_as_a_semaphore(void **state)
 	struct cli *cli = cli_show_json(cli_url(), "ls", NULL);
 	assert_string_equal(cli_output(cli), "[]\n");
 	cli_free(cli);
-	cli = cli_start(cli_url(), "who", "s", NULL);
-	CLI_EXPECT(cli, 1);
+	cli = cli_call(cli_url(), 1, "who", "s", NULL);
 	cli_expect_in(cli_errors(cli), "--kind semaphore");
 	cli_free(cli);
-	cli = cli_start(cli_url(), "who", "--kind", "semaphore", "s", NULL);
-	CLI_EXPECT(cli, 0);
-	assert_string_equal(cli_output(cli), "s: 3 permits available\n");
-	cli_free(cli);
-	cli = cli_start(cli_url(), "who", "--json", "--kind", "semaphore", "s", NULL);
-	CLI_EXPECT(cli, 0);
+	CLI_EXPECT_OUTPUT(cli_url(), 0, "s: 3 permits available\n", "who", "--kind", "semaphore",
+	                  "s");
+	cli = cli_call(cli_url(), 0, "who", "--json", "--kind", "semaphore", "s", NULL);
 	assert_true(json_is_valid(cli_output(cli)));
 	cli_expect_in(cli_output(cli), "\"available\":3");
 	cli_free(cli);
@@ -373,8 +354,7 @@ static void ls_is_sorted_by_name(void **state)
 {
 	(void)state;
 	make_java_locks();
-	struct cli *cli = cli_start(cli_url(), "ls", NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_call(cli_url(), 0, "ls", NULL);
 	const char *last = "";
 	size_t length = 0;
 	for (const char *row = strchr(cli_output(cli), '\n') + 1; *row;
@@ -398,11 +378,8 @@ static void held_is_the_age_of_the_hold(void **state)
 		"' 30000\\njob') return 1";
 	(void)state;
 	assert_int_equal(raw_integer(cli_raw, "EVAL", make, "0", "-7200000", NULL), 1);
-	struct cli *cli = cli_start(cli_url(), "who", "x", NULL);
-	CLI_EXPECT(cli, 0);
-	cli_expect_in(cli_output(cli), " 2.0h ");
-	cli_free(cli);
-	cli = cli_show_json(cli_url(), "who", "x");
+	CLI_EXPECT_IN_OUTPUT(cli_url(), 0, " 2.0h ", "who", "x");
+	struct cli *cli = cli_show_json(cli_url(), "who", "x");
 	cli_expect_in(cli_output(cli), "\"lease_ms\":30000}");
 	cli_free(cli);
 	assert_int_equal(raw_integer(cli_raw, "EVAL", make, "0", "3600000", NULL), 1);
@@ -429,22 +406,16 @@ static void holders_that_wait_for_each_other_are_pointed_out(void **state)
 		"owner) "
 		"redis.call('set', 'holdfast_waiter:{' .. name .. '}:' .. owner, note) end return "
 		"1";
-	struct cli *cli = cli_start(cli_url(), "doctor", NULL);
-	CLI_EXPECT(cli, 0);
-	cli_expect_in(cli_output(cli), "no holders wait for each other");
-	cli_free(cli);
+	CLI_EXPECT_IN_OUTPUT(cli_url(), 0, "no holders wait for each other", "doctor");
 	assert_int_equal(raw_integer(cli_raw, "EVAL", wait, "0", NULL), 1);
-	cli = cli_show_json(cli_url(), "who", "a");
+	struct cli *cli = cli_show_json(cli_url(), "who", "a");
 	char *wanted = check_format("pid %d on ", (int)one->pid);
 	cli_expect_in(cli_output(cli), "\"cycle\":\"");
 	cli_expect_in(cli_output(cli), wanted);
 	cli_expect_in(cli_output(cli), "waits for 'b', which");
 	cli_expect_in(cli_output(cli), "\"waiting_clients\":1,");
 	cli_free(cli);
-	cli = cli_start(cli_url(), "doctor", NULL);
-	CLI_EXPECT(cli, 0);
-	cli_expect_in(cli_output(cli), "waits for 'a', which");
-	cli_free(cli);
+	CLI_EXPECT_IN_OUTPUT(cli_url(), 0, "waits for 'a', which", "doctor");
 	free(wanted);
 	cli_free(one);
 	cli_free(two);

@@ -52,8 +52,7 @@ static void an_invalid_name_is_reported_without_a_server(void **state)
 static void an_invalid_name_is_escaped_in_the_error(void **state)
 {
 	(void)state;
-	struct cli *cli = cli_start(cli_url(), "help", "\x1b[31mred\nnext", NULL);
-	CLI_EXPECT(cli, 64);
+	struct cli *cli = cli_call(cli_url(), 64, "help", "\x1b[31mred\nnext", NULL);
 	const char *text = cli_errors(cli);
 	assert_null(strchr(text, '\x1b'));
 	assert_non_null(strstr(text, "\\x1b[31mred\\x0anext"));
@@ -72,8 +71,7 @@ static void make_lock(const char *name, size_t length)
 
 static struct cli *list(const char *option)
 {
-	struct cli *cli = cli_start(cli_url(), "ls", option, NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_call(cli_url(), 0, "ls", option, NULL);
 	return cli;
 }
 

@@ -1,52 +1,37 @@
 /* Commands that are programs of their own: how they are found, and what they are given. */
 #include "cli/cli.h"
-#include "support/temp.h"
-
-#include <sys/stat.h>
 
 #define SECRET_URL "redis://me:s3cr3t@127.0.0.1:1"
 
-static char *dir; /* with a copy of the command in bin/ */
-
 static void run_shell(const char *format, const char *word)
 {
-	char *command = check_format(format, dir, word);
+	char *command = check_format(format, cli_dir, word);
 	assert_int_equal(system(command), 0);
 	free(command);
 }
 
+/* Each story has a copy of the command in bin/. */
 static int copy_command(void **state)
 {
-	(void)state;
-	dir = temp_dir_make();
+	(void)cli_make_dir(state);
 	run_shell("mkdir -p %1$s/bin %1$s/libexec/holdfast && cp %2$s %1$s/bin/", cli_path());
-	return 0;
-}
-
-static int remove_copy(void **state)
-{
-	(void)state;
-	temp_dir_remove(dir);
 	return 0;
 }
 
 /* A program that prints what it was given. */
 static void make_program(const char *folder)
 {
-	char *path = check_format("%s/%s/holdfast-top", dir, folder);
-	FILE *file = fopen(path, "w");
-	assert_non_null(file);
-	fputs("#!/bin/sh\necho \"in $0\"\nfor word; do echo \"word $word\"; done\n"
-	      "echo \"url $HOLDFAST_URL\"\n",
-	      file);
-	assert_int_equal(fclose(file), 0);
-	assert_int_equal(chmod(path, 0755), 0);
-	free(path);
+	char *name = check_format("%s/holdfast-top", folder);
+	free(cli_write(name,
+	               "#!/bin/sh\necho \"in $0\"\nfor word; do echo \"word $word\"; done\n"
+	               "echo \"url $HOLDFAST_URL\"\n",
+	               0755));
+	free(name);
 }
 
 static struct cli *start_copy(const char *const *words)
 {
-	char *path = check_format("%s/bin/holdfast", dir);
+	char *path = check_format("%s/bin/holdfast", cli_dir);
 	const char *argv[16] = {path};
 	for (int i = 0; words[i]; i++)
 		argv[i + 1] = words[i];
@@ -119,7 +104,7 @@ static void no_password_is_among_the_arguments(void **state)
 	}
 }
 
-#define STORY(name) cmocka_unit_test_setup_teardown(name, copy_command, remove_copy)
+#define STORY(name) cmocka_unit_test_setup_teardown(name, copy_command, cli_remove_dir)
 
 int main(void)
 {

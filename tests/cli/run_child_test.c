@@ -107,9 +107,8 @@ static void the_command_inherits_the_environment_except_for_the_lock(void **stat
 static void the_command_inherits_group_and_session_in_a_pipeline(void **state)
 {
 	(void)state;
-	struct cli *cli = cli_start(cli_url(), "run", "x", "--", "sh", "-c",
-	                            "cut -d' ' -f5,6 /proc/self/stat", NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_call(cli_url(), 0, "run", "x", "--", "sh", "-c",
+	                           "cut -d' ' -f5,6 /proc/self/stat", NULL);
 	char *wanted = check_format("%d %d\n", (int)cli->pid, (int)cli->pid);
 	assert_string_equal(cli_output(cli), wanted);
 	free(wanted);

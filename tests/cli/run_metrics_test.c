@@ -1,27 +1,23 @@
 /* holdfast run --metrics-file: when the file is written, what it says, and what if it cannot be. */
 #include "cli/cli.h"
 
-#include "support/temp.h"
-
 #include <dirent.h>
 #include <sys/stat.h>
 
-static char *dir, *path;
+static char *path;
 
 static int make_path(void **state)
 {
 	int rc = cli_flush_server(state);
-	dir = temp_dir_make();
-	path = check_format("%s/nightly.prom", dir);
+	(void)cli_make_dir(state);
+	path = check_format("%s/nightly.prom", cli_dir);
 	return rc;
 }
 
 static int drop_path(void **state)
 {
-	(void)state;
-	temp_dir_remove(dir);
 	free(path);
-	return 0;
+	return cli_remove_dir(state);
 }
 
 /* What the file says, or "" if there is none; valid until the next call. */
@@ -45,9 +41,8 @@ static void the_file_is_written_at_the_start_and_at_the_end(void **state)
 	(void)state;
 	char *line = check_format("grep -c ^holdfast_held %s && grep 'holdfast_connected{' %s",
 	                          path, path);
-	struct cli *cli = cli_start(cli_url(), "run", "--metrics-file", path, "x", "--", "sh", "-c",
-	                            line, NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_call(cli_url(), 0, "run", "--metrics-file", path, "x", "--", "sh",
+	                           "-c", line, NULL);
 	/* Before the lock was asked for, there was no connection. */
 	assert_string_equal(cli_output(cli), "1\nholdfast_connected{lock=\"x\"} 0\n");
 	cli_free(cli);
@@ -117,14 +112,13 @@ static void a_file_that_cannot_be_written_is_an_error_before_the_lock(void **sta
 static void a_file_that_can_no_longer_be_written_does_not_stop_the_command(void **state)
 {
 	(void)state;
-	char *line = check_format("rm -r %s; exit 7", dir);
-	struct cli *cli = cli_start(cli_url(), "run", "--metrics-file", path, "x", "--", "sh", "-c",
-	                            line, NULL);
-	CLI_EXPECT(cli, 7);
+	char *line = check_format("rm -r %s; exit 7", cli_dir);
+	struct cli *cli = cli_call(cli_url(), 7, "run", "--metrics-file", path, "x", "--", "sh",
+	                           "-c", line, NULL);
 	assert_int_equal(cli_count(cli_errors(cli), "--metrics-file: cannot write"), 1);
 	cli_free(cli);
 	free(line);
-	assert_int_equal(mkdir(dir, 0700), 0);
+	assert_int_equal(mkdir(cli_dir, 0700), 0);
 }
 
 /* ---- a disk that hangs once the file has been written for the first time ---- */
@@ -144,7 +138,7 @@ static struct cli *start_with_hung_disk(const char *const *words)
 /* How many files are in the folder. */
 static int count_files(void)
 {
-	DIR *folder = opendir(dir);
+	DIR *folder = opendir(cli_dir);
 	int count = 0;
 	assert_non_null(folder);
 	for (const struct dirent *entry; (entry = readdir(folder));)

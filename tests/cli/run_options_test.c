@@ -47,19 +47,13 @@ static void options_end_at_the_name(void **state)
 	CLI_EXPECT(cli, 0);
 	assert_string_equal(cli_output(cli), "-n|--json|--|-c|");
 	cli_free(cli);
-	cli = cli_start(cli_url(), "run", "--", "x", "--", "printf", "%s|", "--", NULL);
-	CLI_EXPECT(cli, 0);
-	assert_string_equal(cli_output(cli), "--|");
-	cli_free(cli);
+	CLI_EXPECT_OUTPUT(cli_url(), 0, "--|", "run", "--", "x", "--", "printf", "%s|", "--");
 }
 
 static void the_short_form_runs_the_command(void **state)
 {
 	(void)state;
-	struct cli *cli = cli_start(cli_url(), "x", "printf", "%s|", "-n", "a", NULL);
-	CLI_EXPECT(cli, 0);
-	assert_string_equal(cli_output(cli), "-n|a|");
-	cli_free(cli);
+	CLI_EXPECT_OUTPUT(cli_url(), 0, "-n|a|", "x", "printf", "%s|", "-n", "a");
 	CLI_CALL(cli_url(), 3, "-n", "x", "--", "sh", "-c", "exit 3");
 	CLI_CALL(cli_url(), 4, "x", "-c", "exit 4");
 	CLI_CALL(cli_url(), 64, "x");
@@ -147,8 +141,7 @@ static void wrong_options_are_64(void **state)
 static void status_fd_without_json_says_what_is_missing(void **state)
 {
 	(void)state;
-	struct cli *cli = cli_start(cli_url(), "run", "--status-fd", "1", "x", "true", NULL);
-	CLI_EXPECT(cli, 64);
+	struct cli *cli = cli_call(cli_url(), 64, "run", "--status-fd", "1", "x", "true", NULL);
 	assert_non_null(strstr(cli_errors(cli), "--status-fd requires --json"));
 	cli_free(cli);
 }
@@ -329,10 +322,9 @@ static void the_token_grows_with_every_grant_of_any_exclusive_kind(void **state)
 	long long last = 0;
 	(void)state;
 	for (size_t i = 0; i < 5; i++) {
-		struct cli *cli = cli_start(cli_url(), "run", "--kind", kinds[i],
-		                            i < 4 ? "--token" : "--verbose", "x", "--", "sh", "-c",
-		                            "echo $HOLDFAST_TOKEN", NULL);
-		CLI_EXPECT(cli, 0);
+		struct cli *cli = cli_call(cli_url(), 0, "run", "--kind", kinds[i],
+		                           i < 4 ? "--token" : "--verbose", "x", "--", "sh", "-c",
+		                           "echo $HOLDFAST_TOKEN", NULL);
 		long long token = atoll(cli_output(cli));
 		if (token <= last)
 			fail_msg("%s: %lld after %lld", kinds[i], token, last);
@@ -523,14 +515,12 @@ static void without_a_command_a_lost_lock_is_80(void **state)
 static void verbose_prints_what_flock_prints(void **state)
 {
 	(void)state;
-	struct cli *cli = cli_start(cli_url(), "run", "--verbose", "x", "--", "true", NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_call(cli_url(), 0, "run", "--verbose", "x", "--", "true", NULL);
 	assert_non_null(strstr(cli_errors(cli), "getting lock took "));
 	assert_non_null(strstr(cli_errors(cli), "executing true"));
 	assert_string_equal(cli_output(cli), "");
 	cli_free(cli);
-	cli = cli_start(cli_url(), "run", "x", "--", "true", NULL);
-	CLI_EXPECT(cli, 0);
+	cli = cli_call(cli_url(), 0, "run", "x", "--", "true", NULL);
 	assert_string_equal(cli_errors(cli), "");
 	cli_free(cli);
 }
@@ -626,9 +616,8 @@ static void the_events_of_a_loss_are_printed_once_each(void **state)
 static void the_end_of_a_lease_is_reported_as_such(void **state)
 {
 	(void)state;
-	struct cli *cli = cli_start(cli_url(), "run", "--json", "--lease", "3s", "--grace", "2s",
-	                            "x", "--", "sleep", "60", NULL);
-	CLI_EXPECT(cli, 80);
+	struct cli *cli = cli_call(cli_url(), 80, "run", "--json", "--lease", "3s", "--grace", "2s",
+	                           "x", "--", "sleep", "60", NULL);
 	const char *text = cli_errors(cli);
 	cli_expect_in(text, "holdfast: x: the lease of 3.0s ended; the command was stopped\n");
 	assert_string_equal(events_of_hold(text), "acquired lease-ended exit released ");
@@ -666,10 +655,7 @@ static void on_lost_runs_after_the_command_is_dead(void **state)
 	CLI_EXPECT(cli, 80);
 	assert_string_equal(cli_output(cli), "up\nlost x\n");
 	cli_free(cli);
-	cli = cli_start(cli_url(), "run", "--on-lost", "echo lost", "x", "--", "true", NULL);
-	CLI_EXPECT(cli, 0);
-	assert_string_equal(cli_output(cli), "");
-	cli_free(cli);
+	CLI_EXPECT_OUTPUT(cli_url(), 0, "", "run", "--on-lost", "echo lost", "x", "--", "true");
 }
 
 /* Without a signal it would end after ten seconds. */

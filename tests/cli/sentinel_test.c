@@ -1,46 +1,14 @@
 /* The command on a master with replicas, found by Sentinels or among the servers of the URL. */
-#include "cli/cli.h"
 #include "cli/json.h"
-
-#include "support/sentinels.h"
-
-static struct test_sentinels *group;
-static char *several; /* the URL with all servers */
-
-static int start_group(void **state)
-{
-	(void)state;
-	group = test_sentinels_start(NULL);
-	several =
-		check_format("redis://%s,%s,%s", strstr(test_server_url(group->node[1]), "//") + 2,
-	                     strstr(test_server_url(group->node[2]), "//") + 2,
-	                     strstr(test_server_url(group->node[0]), "//") + 2);
-	test_sentinels_sync(group, 0, SENTINELS_NODES - 1);
-	return 0;
-}
-
-static int stop_group(void **state)
-{
-	(void)state;
-	free(several);
-	test_sentinels_stop(group);
-	return 0;
-}
-
-static bool is_locked(const char *name)
-{
-	struct raw *raw = raw_connect(group->node[0]);
-	bool is = raw_integer(raw, "EXISTS", name, NULL) == 1;
-	raw_close(raw);
-	return is;
-}
+#include "cli/nodes.h"
 
 static void everything_works(const char *url)
 {
 	CLI_CALL(url, 0, "ping");
 	struct cli *holder = cli_start(url, "run", "orders", "--", "sleep", "60", NULL);
 	struct cli *pool = cli_start(url, "run", "--permits", "2", "pool", "--", "cat", NULL);
-	WAIT_UNTIL(is_locked("orders") && is_locked("{pool}:timeout"), CLI_SOON_MS);
+	WAIT_UNTIL(is_on(group->node[0], "orders") && is_on(group->node[0], "{pool}:timeout"),
+	           CLI_SOON_MS);
 	struct cli *list = cli_show_json(url, "ls", NULL);
 	cli_expect_in(json_about(cli_output(list), "orders"), "\"kind\":\"reentrant\"");
 	cli_expect_in(json_about(cli_output(list), "pool"), "\"kind\":\"permits\"");
@@ -54,14 +22,6 @@ static void everything_works(const char *url)
 	cli_free(holder);
 }
 
-static bool is_on_replica(int node, const char *name)
-{
-	struct raw *raw = raw_connect(group->node[node]);
-	bool is = raw_integer(raw, "EXISTS", name, NULL) == 1;
-	raw_close(raw);
-	return is;
-}
-
 /* A command starts only when as many replicas as were asked for have its lock. */
 static void a_run_waits_for_its_replicas(void **state)
 {
@@ -69,14 +29,14 @@ static void a_run_waits_for_its_replicas(void **state)
 	struct cli *run = cli_start(group->url, "run", "--replicas", "2", "safe", "--", "sh", "-c",
 	                            "echo runs; cat", NULL);
 	CLI_WAIT_OUTPUT(run, "runs");
-	assert_true(is_on_replica(1, "safe") && is_on_replica(2, "safe"));
+	assert_true(is_on(group->node[1], "safe") && is_on(group->node[2], "safe"));
 	cli_finish(run);
 	run = cli_start(group->url, "run", "--replicas", "3", "safe", "--", "echo", "runs", NULL);
 	assert_int_not_equal(cli_wait(run, CLI_SOON_MS), 0);
 	cli_expect_in(cli_errors(run), "2 of 3 replicas");
 	assert_string_equal(cli_output(run), "");
 	cli_free(run);
-	WAIT_UNTIL(!is_locked("safe"), CLI_SOON_MS);
+	WAIT_UNTIL(!is_on(group->node[0], "safe"), CLI_SOON_MS);
 }
 
 static void the_next_candidate_becomes_the_leader(void **state)
@@ -106,7 +66,7 @@ static void a_waiter_enters_when_a_lock_is_forced(void **state)
 {
 	(void)state;
 	struct cli *holder = cli_start(group->url, "run", "stuck", "--", "sleep", "60", NULL);
-	WAIT_UNTIL(is_locked("stuck"), CLI_SOON_MS);
+	WAIT_UNTIL(is_on(group->node[0], "stuck"), CLI_SOON_MS);
 	struct cli *waiter =
 		cli_start(group->url, "run", "-w", "60", "stuck", "--", "echo", "entered", NULL);
 	CLI_CALL(group->url, 0, "unlock", "--force", "--yes", "stuck");
@@ -119,8 +79,7 @@ static void a_waiter_enters_when_a_lock_is_forced(void **state)
 
 static struct cli *examine(const char *url)
 {
-	struct cli *cli = cli_start(url, "doctor", NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_examine(url, 0);
 	cli_expect_finding(cli, "ok ", "replicas", "2 connected; the slowest");
 	cli_expect_finding(cli, "note", "failover", "may lack the latest locks");
 	cli_expect_finding(cli, "ok ", "rights", "locks were taken and released");
@@ -139,8 +98,13 @@ static void sentinels_lead_to_the_master(void **state)
 static void the_master_is_found_among_several_servers(void **state)
 {
 	(void)state;
+	char *several =
+		check_format("redis://%s,%s,%s", strstr(test_server_url(group->node[1]), "//") + 2,
+	                     strstr(test_server_url(group->node[2]), "//") + 2,
+	                     strstr(test_server_url(group->node[0]), "//") + 2);
 	everything_works(several);
 	struct cli *cli = examine(several);
+	free(several);
 	cli_expect_finding(cli, "note", "master", "among the servers in the URL");
 	cli_free(cli);
 }

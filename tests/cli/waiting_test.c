@@ -41,8 +41,7 @@ static void held_does_not_depend_on_the_clock_of_the_host(void **state)
 	assert_true(age >= before - held - 2);
 	assert_true(age <= after - begun + 2);
 	cli_free(cli);
-	cli = cli_start(url, "who", "x", NULL);
-	CLI_EXPECT(cli, 0);
+	cli = cli_call(url, 0, "who", "x", NULL);
 	char shown[32] = "";
 	assert_int_equal(sscanf(cli_output(cli), "%*[^\n]\nx reentrant %31s", shown), 1);
 	assert_true(strspn(shown, "0123456789") > 0 && !strchr(shown, 'h'));
@@ -55,8 +54,7 @@ static void held_is_not_known_of_java(void **state)
 {
 	(void)state;
 	raw_integer(cli_raw, "HSET", "x", JAVA ":1", "1", NULL);
-	struct cli *cli = cli_start(cli_url(), "who", "x", NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_call(cli_url(), 0, "who", "x", NULL);
 	char held[32] = "", ttl[32] = "", waiting[32] = "";
 	assert_int_equal(
 		sscanf(cli_output(cli), "%*[^\n]\nx reentrant %31s %31s %31s", held, ttl, waiting),
@@ -73,8 +71,7 @@ static void held_is_not_known_of_java(void **state)
 
 static int count_waiters(void)
 {
-	struct cli *cli = cli_start(cli_url(), "who", "x", NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_call(cli_url(), 0, "who", "x", NULL);
 	int count = cli_count(cli_output(cli), " waiter-");
 	cli_free(cli);
 	return count;
@@ -123,13 +120,11 @@ static const char make_cycle[] =
 
 static void expect_cycle(const char *wanted)
 {
-	struct cli *cli = cli_start(cli_url(), "who", "a", NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_call(cli_url(), 0, "who", "a", NULL);
 	cli_expect_in(cli_errors(cli), wanted);
 	assert_null(strchr(cli_errors(cli), '\033'));
 	cli_free(cli);
-	cli = cli_start(cli_url(), "doctor", NULL);
-	CLI_EXPECT(cli, 0);
+	cli = cli_examine(cli_url(), 0);
 	cli_expect_in(cli_output(cli), "waits for 'a', which");
 	assert_null(strchr(cli_output(cli), '\033'));
 	cli_free(cli);
@@ -155,15 +150,11 @@ static void waiting_in_a_row_is_not_a_cycle(void **state)
 	assert_int_equal(raw_integer(cli_raw, "EVAL", make_cycle, "0", "a", "one", "b", "b", "two",
 	                             "c", "c", "three", "d", NULL),
 	                 1);
-	struct cli *cli = cli_start(cli_url(), "who", "b", NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_call(cli_url(), 0, "who", "b", NULL);
 	cli_expect_in(cli_output(cli), " waiter-1 ");
 	assert_string_equal(cli_errors(cli), "");
 	cli_free(cli);
-	cli = cli_start(cli_url(), "doctor", NULL);
-	CLI_EXPECT(cli, 0);
-	cli_expect_in(cli_output(cli), "no holders wait for each other");
-	cli_free(cli);
+	CLI_EXPECT_IN_OUTPUT(cli_url(), 0, "no holders wait for each other", "doctor");
 }
 
 /* Whatever others wrote into notes and names, it does not reach the terminal as it is. */

@@ -1,20 +1,7 @@
 /* holdfast web and the history that the server keeps: what GET /api/history answers. */
+#include "cli/history.h"
 #include "cli/json.h"
 #include "cli/web.h"
-
-#define STREAM "holdfast_history"
-
-static char *history_url(void)
-{
-	return check_format("%s?history=yes", cli_url());
-}
-
-static void run_once(const char *name)
-{
-	char *url = history_url();
-	CLI_CALL(url, 0, "run", name, "--", "true");
-	free(url);
-}
 
 static struct cli *start_sleeper(const char *name, const char *lease)
 {

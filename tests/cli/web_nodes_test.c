@@ -1,40 +1,9 @@
 /* holdfast web on a Cluster, and on a master that Sentinels watch. */
 #include "cli/json.h"
+#include "cli/nodes.h"
 #include "cli/web.h"
 
-#include "support/cluster.h"
-#include "support/sentinels.h"
-
-#define MASTERS 3
-
-static struct test_cluster *cluster;
-static struct test_sentinels *group;
-
 /* ---- a Cluster ---- */
-
-/* No node may be given up on a busy machine. */
-static int start_cluster(void **state)
-{
-	(void)state;
-	cluster = test_cluster_start(
-		&(struct test_cluster_options){.replicas = NO_REPLICAS, .node_timeout_ms = 15000});
-	return 0;
-}
-
-static int stop_cluster(void **state)
-{
-	(void)state;
-	test_cluster_stop(cluster);
-	return 0;
-}
-
-static bool is_on(int node, const char *name)
-{
-	struct raw *raw = test_cluster_connect(cluster, node);
-	bool is = raw_integer(raw, "EXISTS", name, NULL) == 1;
-	raw_close(raw);
-	return is;
-}
 
 /* Each name has a history of its own there. It says who took the lock away. */
 static void expect_history(const char *name)
@@ -59,7 +28,7 @@ static void locks_of_all_masters_are_shown_and_taken_away(void **state)
 	for (int i = 0; i < MASTERS; i++) {
 		name[i] = test_cluster_name(cluster, i, "shown-");
 		run[i] = cli_start(url, "run", name[i], "--", "sleep", "60", NULL);
-		WAIT_UNTIL(is_on(i, name[i]), CLI_SOON_MS);
+		WAIT_UNTIL(is_on(cluster->node[i], name[i]), CLI_SOON_MS);
 	}
 	char *answer = web_get_until("/api/locks", "\"held\":3,");
 	assert_true(json_is_valid(web_body(answer)));
@@ -69,7 +38,7 @@ static void locks_of_all_masters_are_shown_and_taken_away(void **state)
 	free(answer);
 	for (int i = 0; i < MASTERS; i++) {
 		web_expect_unlocked(name[i]);
-		assert_false(is_on(i, name[i]));
+		assert_false(is_on(cluster->node[i], name[i]));
 		expect_history(name[i]);
 		cli_free(run[i]);
 		free(name[i]);
@@ -100,29 +69,6 @@ static void a_master_that_does_not_answer_is_said(void **state)
 
 /* ---- Sentinels ---- */
 
-static int start_group(void **state)
-{
-	(void)state;
-	group = test_sentinels_start(NULL);
-	test_sentinels_sync(group, 0, SENTINELS_NODES - 1);
-	return 0;
-}
-
-static int stop_group(void **state)
-{
-	(void)state;
-	test_sentinels_stop(group);
-	return 0;
-}
-
-static bool is_synced(const char *name)
-{
-	struct raw *raw = raw_connect(group->node[0]);
-	bool is = raw_integer(raw, "EXISTS", name, NULL) == 1;
-	raw_close(raw);
-	return is;
-}
-
 /* As long as the replicas do not answer, no Sentinel can replace the master. */
 static void lose_the_master(void)
 {
@@ -142,7 +88,7 @@ static void a_failover_is_waited_for_and_shown(void **state)
 	(void)state;
 	struct cli *run = cli_start(group->url, "run", "--lease", "120", "orders", "--", "sleep",
 	                            "600", NULL);
-	WAIT_UNTIL(is_synced("orders"), CLI_SOON_MS);
+	WAIT_UNTIL(is_on(group->node[0], "orders"), CLI_SOON_MS);
 	test_sentinels_sync(group, 0, SENTINELS_NODES - 1);
 	WEB_START_AT(group->url, "--allow-unlock");
 	char *answer = web_get_until("/api/locks", "\"held\":1,");

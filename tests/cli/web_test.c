@@ -2,37 +2,20 @@
 #include "cli/json.h"
 #include "cli/web.h"
 #include "support/net.h"
-#include "support/temp.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
-static char *dir; /* empty at the start of each story */
-
 static int prepare(void **state)
 {
-	dir = temp_dir_make();
+	(void)cli_make_dir(state);
 	return cli_flush_server(state);
 }
 
 static int clean_up(void **state)
 {
 	(void)web_clean_up(state);
-	temp_dir_remove(dir);
-	return 0;
-}
-
-/* A file in the directory of the story; the caller frees its path. */
-static char *write_file(const char *name, const char *text, mode_t mode)
-{
-	char *path = check_format("%s/%s", dir, name);
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-	assert_int_equal(fchmod(fd, mode), 0);
-	(void)close(fd);
-	return path;
+	return cli_remove_dir(state);
 }
 
 /* ---- where it listens ---- */
@@ -40,7 +23,7 @@ static char *write_file(const char *name, const char *text, mode_t mode)
 static void addresses_that_are_not_loopback_are_78(void **state)
 {
 	(void)state;
-	char *token = write_file("token", "0123456789abcdef\n", 0600);
+	char *token = cli_write("token", "0123456789abcdef\n", 0600);
 	CLI_EXPECT_REFUSAL(cli_url(), 78, "it is not a loopback address, and there is no TLS",
 	                   "web", "--listen", "0.0.0.0:0");
 	CLI_EXPECT_REFUSAL(cli_url(), 78, "it is not a loopback address", "web", "--listen",
@@ -75,7 +58,7 @@ static void a_port_in_use_is_78(void **state)
 static void anywhere_warns_that_there_is_no_tls(void **state)
 {
 	(void)state;
-	char *token = write_file("token", "0123456789abcdef\n", 0600);
+	char *token = cli_write("token", "0123456789abcdef\n", 0600);
 	web = cli_start(cli_url(), "web", "--listen", "0.0.0.0:0", "--listen-anywhere",
 	                "--token-file", token, "--host", "locks.example:80", NULL);
 	CLI_WAIT_OUTPUT(web, "\n");
@@ -100,15 +83,15 @@ static void anywhere_warns_that_there_is_no_tls(void **state)
 static void tokens_that_others_can_read_are_78(void **state)
 {
 	(void)state;
-	char *open_to_all = write_file("open", "0123456789abcdef\n", 0644);
-	char *too_short = write_file("short", "0123456789abcde\n", 0600);
-	char *blanks = write_file("blanks", "0123456789 abcdef\n", 0600);
+	char *open_to_all = cli_write("open", "0123456789abcdef\n", 0644);
+	char *too_short = cli_write("short", "0123456789abcde\n", 0600);
+	char *blanks = cli_write("blanks", "0123456789 abcdef\n", 0600);
 	CLI_EXPECT_REFUSAL(cli_url(), 78, "use chmod 600", "web", "--token-file", open_to_all);
 	CLI_EXPECT_REFUSAL(cli_url(), 78, "fewer than 16 characters", "web", "--token-file",
 	                   too_short);
 	CLI_EXPECT_REFUSAL(cli_url(), 78, "printable ASCII", "web", "--metrics-token-file", blanks);
 	CLI_EXPECT_REFUSAL(cli_url(), 78, "No such file", "web", "--token-file", "/nonexistent/t");
-	CLI_EXPECT_REFUSAL(cli_url(), 78, "not a regular file", "web", "--token-file", dir);
+	CLI_EXPECT_REFUSAL(cli_url(), 78, "not a regular file", "web", "--token-file", cli_dir);
 	free(open_to_all);
 	free(too_short);
 	free(blanks);
@@ -159,7 +142,7 @@ static void unix_sockets_are_private_and_removed(void **state)
 {
 	(void)state;
 	struct stat status;
-	char *path = check_format("%s/web.sock", dir);
+	char *path = check_format("%s/web.sock", cli_dir);
 	web = cli_start(cli_url(), "web", "--socket", path, NULL);
 	CLI_WAIT_OUTPUT(web, "#t=");
 	assert_int_equal(stat(path, &status), 0);
@@ -179,7 +162,7 @@ static void unix_sockets_are_private_and_removed(void **state)
 static void a_socket_that_was_left_behind_is_replaced(void **state)
 {
 	(void)state;
-	char *path = check_format("%s/web.sock", dir);
+	char *path = check_format("%s/web.sock", cli_dir);
 	(void)close(net_listen_unix(path));
 	assert_int_equal(access(path, F_OK), 0);
 	web = cli_start(cli_url(), "web", "--socket", path, NULL);
@@ -192,8 +175,8 @@ static void a_socket_that_was_left_behind_is_replaced(void **state)
 static void files_that_are_not_our_sockets_are_78(void **state)
 {
 	(void)state;
-	char *file = write_file("file", "precious", 0600);
-	char *other = check_format("%s/other.sock", dir);
+	char *file = cli_write("file", "precious", 0600);
+	char *other = check_format("%s/other.sock", cli_dir);
 	CLI_EXPECT_REFUSAL(cli_url(), 78, "a file that is not a socket", "web", "--socket", file);
 	assert_int_equal(access(file, F_OK), 0);
 	(void)close(net_listen_unix(other));
@@ -431,7 +414,7 @@ static void metrics_have_a_token_of_their_own(void **state)
 	            {"/metrics", "metrics-012345678", 401},
 	            {"/metrics", NULL, 200},
 	            {"/api/locks", "metrics-0123456789", 401}};
-	char *token = write_file("token", "metrics-0123456789\n", 0600);
+	char *token = cli_write("token", "metrics-0123456789\n", 0600);
 	WEB_START("--metrics-token-file", token);
 	for (size_t i = 0; i < sizeof asks / sizeof *asks; i++) {
 		char *request = check_format(
@@ -524,12 +507,12 @@ static void the_browser_gets_a_private_file_and_no_token_as_argument(void **stat
 {
 	(void)state;
 	struct stat status;
-	char *opener = write_file(
-		"xdg-open", "#!/bin/sh\necho \"$@\" >\"$OUT.new\"; mv \"$OUT.new\" \"$OUT\"\n",
-		0755);
-	char *path = check_format("PATH=%s:%s", dir, getenv("PATH"));
-	char *out = check_format("OUT=%s/argument", dir),
-	     *runtime = check_format("XDG_RUNTIME_DIR=%s", dir);
+	char *opener =
+		cli_write("xdg-open",
+	                  "#!/bin/sh\necho \"$@\" >\"$OUT.new\"; mv \"$OUT.new\" \"$OUT\"\n", 0755);
+	char *path = check_format("PATH=%s:%s", cli_dir, getenv("PATH"));
+	char *out = check_format("OUT=%s/argument", cli_dir),
+	     *runtime = check_format("XDG_RUNTIME_DIR=%s", cli_dir);
 	web = cli_start_env(cli_url(), (const char *const[]){path, out, runtime, NULL},
 	                    (const char *const[]){"web", "--open", NULL});
 	CLI_WAIT_OUTPUT(web, "\n");

@@ -147,8 +147,7 @@ static void the_token_is_the_czxid_of_the_leader(void **state)
 static void events_are_those_of_run(void **state)
 {
 	(void)state;
-	struct cli *cli = cli_start(zk_url(), "elect", "--json", "x", "--", "true", NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_call(zk_url(), 0, "elect", "--json", "x", "--", "true", NULL);
 	cli_expect_in(cli_errors(cli), "{\"event\":\"acquired\"");
 	cli_expect_in(cli_errors(cli), "-latch-0000000000\",\"remaining_ms\":");
 	cli_expect_in(cli_errors(cli), "\"status\":0}");
@@ -176,8 +175,7 @@ static void who_shows_the_leader_and_the_candidates_in_order(void **state)
 	cli_expect_in(list, "-latch-0000000001\",\"text\":\"sh\",\"leader\":false},");
 	cli_expect_in(list, "-latch-0000000002\",\"text\":\"three\",\"leader\":false}]");
 	cli_free(who);
-	struct cli *ls = cli_start(zk_url(), "ls", NULL);
-	CLI_EXPECT(ls, 0);
+	struct cli *ls = cli_call(zk_url(), 0, "ls", NULL);
 	cli_expect_in(cli_output(ls), " leader ");
 	cli_expect_in(cli_output(ls), " one ");
 	cli_expect_in(strstr(cli_output(ls), "waiter-2"), " three ");

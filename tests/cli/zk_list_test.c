@@ -192,8 +192,7 @@ static void the_columns_show_waiters_in_order(void **state)
 	zk_make("/x", "", ZK_RAW_CONTAINER);
 	for (int i = 0; i < 3; i++)
 		(void)make_node("/x/" JAVA "-lock-", "");
-	struct cli *cli = cli_start(zk_url(), "who", "x", NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_call(zk_url(), 0, "who", "x", NULL);
 	cli_expect_in(cli_output(cli), "NAME KIND");
 	const char *first = strstr(cli_output(cli), "waiter-1");
 	assert_non_null(first);
@@ -207,8 +206,7 @@ static void the_columns_show_the_text_of_candidates(void **state)
 {
 	(void)state;
 	make_locks_of_others();
-	struct cli *cli = cli_start(zk_url(), "who", "j/latch", NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_call(zk_url(), 0, "who", "j/latch", NULL);
 	cli_expect_in(cli_output(cli), " node-7 ");
 	cli_expect_in(cli_output(cli), " the \"third\" ");
 	const char *last = strstr(cli_output(cli), "waiter-2");
@@ -303,8 +301,7 @@ static void data_from_others_is_escaped(void **state)
 	(void)make_node("/x/" JAVA "-lock-", "\033[2J\n12x\n\"quoted\"\nmore");
 	struct cli *cli = cli_show_json(zk_url(), "who", "x");
 	cli_free(cli);
-	cli = cli_start(zk_url(), "who", "x", NULL);
-	CLI_EXPECT(cli, 0);
+	cli = cli_call(zk_url(), 0, "who", "x", NULL);
 	assert_null(strchr(cli_output(cli), '\033'));
 	cli_free(cli);
 }
@@ -373,19 +370,14 @@ static void unlock_stops_permits_simple_locks_and_leaders(void **state)
 static void ping_prints_a_time(void **state)
 {
 	(void)state;
-	struct cli *cli = cli_start(zk_url(), "ping", NULL);
-	CLI_EXPECT(cli, 0);
-	cli_expect_in(cli_output(cli), " ms\n");
-	cli_free(cli);
+	CLI_EXPECT_IN_OUTPUT(zk_url(), 0, " ms\n", "ping");
 	CLI_CALL("zk://127.0.0.1:1", 69, "ping");
 }
 
 static void doctor_checks_a_single_server(void **state)
 {
 	(void)state;
-	struct cli *cli = cli_start(zk_url(), "doctor", NULL);
-	CLI_EXPECT(cli, 0);
-	assert_string_equal(cli_errors(cli), "");
+	struct cli *cli = cli_examine(zk_url(), 0);
 	cli_expect_finding(cli, "ok", "words", "srvr and conf");
 	cli_expect_finding(cli, "ok", "version", "ZooKeeper 3.");
 	cli_expect_finding(cli, "note", "ensemble", "a single server");
@@ -396,8 +388,7 @@ static void doctor_checks_a_single_server(void **state)
 	cli_expect_finding(cli, "ok", "rights", "taken, waited for and released");
 	cli_free(cli);
 	char *url = check_format("%s?session=100s", zk_url());
-	cli = cli_start(url, "doctor", NULL);
-	CLI_EXPECT(cli, 0);
+	cli = cli_examine(url, 0);
 	cli_expect_finding(cli, "note", "session", "60000 ms instead of 100000 ms");
 	cli_free(cli);
 	free(url);
@@ -409,8 +400,7 @@ static void doctor_reports_missing_rights(void **state)
 	char *url = check_format("%s/shut", zk_url());
 	zk_raw_use_acl(zk_eye, "world:anyone:r");
 	zk_make("/shut", "", ZK_RAW_PERSISTENT);
-	struct cli *cli = cli_start(url, "doctor", NULL);
-	CLI_EXPECT(cli, 1);
+	struct cli *cli = cli_examine(url, 1);
 	cli_expect_finding(cli, "BAD", "rights", "not authorized");
 	cli_free(cli);
 	CLI_CALL(url, 77, "run", "x", "--", "true");
@@ -423,8 +413,7 @@ static void doctor_warns_of_sessions_below_two_ticks(void **state)
 	struct test_zookeeper *three = test_zookeeper_start(&(struct test_zookeeper_options){
 		.servers = 3, .tick_ms = 2000, .min_session_ms = 1000});
 	char *url = check_format("zk://%s", test_zookeeper_hosts(three));
-	struct cli *cli = cli_start(url, "doctor", NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_examine(url, 0);
 	cli_expect_finding(cli, "note", "tick",
 	                   "2000 ms; sessions last 1000 to 60000 ms, but locks need");
 	cli_expect_finding(cli, "note", "tick", "set minSessionTimeout to two ticks");
@@ -432,8 +421,7 @@ static void doctor_warns_of_sessions_below_two_ticks(void **state)
 	cli_free(cli);
 	free(url);
 	url = check_format("zk://%s?session=3900ms", test_zookeeper_hosts(three));
-	cli = cli_start(url, "doctor", NULL);
-	CLI_EXPECT(cli, 1);
+	cli = cli_examine(url, 1);
 	cli_expect_finding(cli, "BAD", "session", "3900 ms is less than two ticks of 2000 ms");
 	cli_free(cli);
 	free(url);
@@ -446,18 +434,15 @@ static void doctor_counts_the_ensemble(void **state)
 	struct test_zookeeper *three =
 		test_zookeeper_start(&(struct test_zookeeper_options){.servers = 3});
 	char *all = check_format("zk://%s", test_zookeeper_hosts(three));
-	struct cli *cli = cli_start(all, "doctor", NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_examine(all, 0);
 	cli_expect_finding(cli, "ok", "ensemble", "3 voting servers, 0 observers");
 	cli_expect_finding(cli, "ok", "quorum", "all 3 are up, 2 are needed");
 	cli_free(cli);
-	cli = cli_start(test_zookeeper_url(three, 0), "doctor", NULL);
-	CLI_EXPECT(cli, 0);
+	cli = cli_examine(test_zookeeper_url(three, 0), 0);
 	cli_expect_finding(cli, "note", "URL", "names 1 of 3 servers");
 	cli_free(cli);
 	test_zookeeper_kill(three, test_zookeeper_follower(three));
-	cli = cli_start(all, "doctor", NULL);
-	CLI_EXPECT(cli, 0);
+	cli = cli_examine(all, 0);
 	cli_expect_finding(cli, "note", "quorum",
 	                   "2 of the 3 named in the URL are up, of 3 in all");
 	cli_free(cli);

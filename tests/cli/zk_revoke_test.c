@@ -11,8 +11,7 @@
 
 static void ask_for(const char *name)
 {
-	struct cli *cli = cli_start(zk_url(), "revoke", name, NULL);
-	CLI_EXPECT(cli, 0);
+	struct cli *cli = cli_call(zk_url(), 0, "revoke", name, NULL);
 	assert_string_equal(cli_output(cli), "");
 	assert_string_equal(cli_errors(cli), "");
 	cli_free(cli);

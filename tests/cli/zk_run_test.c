@@ -354,10 +354,7 @@ static void the_chroot_precedes_the_name(void **state)
 	zk_make("/base", "", ZK_RAW_PERSISTENT);
 	struct cli *cli = cli_start(url, "run", "a/b", NULL);
 	WAIT_UNTIL(zk_count("/base/a/b") == 1, CLI_SOON_MS);
-	struct cli *who = cli_start(url, "ls", NULL);
-	CLI_EXPECT(who, 0);
-	cli_expect_in(cli_output(who), "\na/b ");
-	cli_free(who);
+	CLI_EXPECT_IN_OUTPUT(url, 0, "\na/b ", "ls");
 	cli_free(cli);
 	free(url);
 }
