@@ -8,7 +8,8 @@ import re
 import sys
 import time
 
-from top_screens import JAVA, Server, Top, quit_top
+sys.dont_write_bytecode = True
+from top_screens import JAVA, Server, Top, quit_top  # noqa: E402
 
 SECONDS = 20
 MOST_SERVER_PERCENT = 5

@@ -19,6 +19,9 @@ import time
 
 import pyte
 
+sys.dont_write_bytecode = True
+from deployment import Deployment  # noqa: E402
+
 JAVA = "0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a"
 SOON = 15  # seconds; only a broken test waits that long
 HOSTILE = [
@@ -94,27 +97,6 @@ class Server:
         self.process.kill()
         self.process.wait()
         shutil.rmtree(self.dir)
-
-
-class Deployment:
-    """A Cluster, a master with Sentinels, or a ZooKeeper; url is "" if that cannot be started here."""
-
-    def __init__(self, kind):
-        program = os.path.join(os.path.dirname(HOLDFAST), "tests/programs/deployment")
-        self.process = subprocess.Popen([program, kind], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.url = self.process.stdout.readline().strip()
-        if not self.url.startswith(("redis", "zk")):
-            assert self.process.wait() == 77, "the deployment was not started"
-            self.url = ""
-
-    def order(self, word):
-        self.process.stdin.write(word + "\n")
-        self.process.stdin.flush()
-        assert self.process.stdout.readline() == "done\n", word
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
 
 
 class Run:
@@ -758,7 +740,7 @@ def play_alone(story):
 
 
 def play_on(kind, stories):
-    deployment = Deployment(kind) if stories else None
+    deployment = Deployment(HOLDFAST, kind) if stories else None
     try:
         if stories and not deployment.url:
             print(f"skipped {kind}: it cannot be started here", flush=True)

@@ -14,6 +14,9 @@ import tempfile
 import time
 import unittest
 
+sys.dont_write_bytecode = True
+from deployment import Deployment  # noqa: E402
+
 HOLDFAST = ""
 SOON = 15  # seconds that only a broken page needs
 
@@ -83,28 +86,6 @@ class Server:
     def stop(self):
         self.process.kill()
         self.process.wait()
-
-
-class Deployment:
-    """Several servers; url is "" if they cannot be started here."""
-
-    def __init__(self, kind):
-        program = os.path.join(os.path.dirname(HOLDFAST), "tests/programs/deployment")
-        self.process = subprocess.Popen([program, kind], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.url = self.process.stdout.readline().strip()
-        if not self.url.startswith(("redis", "zk")):
-            self.url = ""
-
-    def order(self, word):
-        self.process.stdin.write(word + "\n")
-        self.process.stdin.flush()
-        if self.process.stdout.readline() != "done\n":
-            raise AssertionError(word)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
-        self.process.stdout.close()
 
 
 def start_browser(directory):
@@ -390,7 +371,7 @@ class Page(unittest.TestCase):
 
     def open_deployment(self, kind, *options):
         """Opens the page for a deployment of several servers, with one lock on it."""
-        deployment = Deployment(kind)
+        deployment = Deployment(HOLDFAST, kind)
         self.addCleanup(deployment.close)
         if not deployment.url:
             self.skipTest(f"{kind} cannot be started here")
