@@ -1,15 +1,10 @@
 /* The text of metrics: exact lines, hostile names, and the caller's labels. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "api/client.h"
 #include "api/exposition.h"
+#include "support/check.h"
 
 static char written[256 * 1024];
 static size_t used;
@@ -50,8 +45,7 @@ static void check_without(const char *text, const char *part)
 
 static int setup(void **state)
 {
-	struct hf__snapshot *snapshot = calloc(1, sizeof *snapshot);
-	assert_non_null(snapshot);
+	struct hf__snapshot *snapshot = check_alloc(sizeof *snapshot);
 	snapshot->backend = "redis";
 	snapshot->all.since_us = HF__NEVER;
 	*state = snapshot;

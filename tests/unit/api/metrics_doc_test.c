@@ -1,15 +1,10 @@
 /* Compares the documents about metrics with the text: each family exists, and each is described. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "api/exposition.h"
+#include "support/check.h"
 #include "support/check.h"
 
 #define MOST 64

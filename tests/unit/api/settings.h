@@ -2,17 +2,12 @@
 #ifndef TESTS_UNIT_API_SETTINGS_H
 #define TESTS_UNIT_API_SETTINGS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "api/settings.h"
+#include "support/check.h"
 
 static struct hf__settings settings;
 static char why[512];

@@ -1,16 +1,11 @@
 /* Checks the byte buffer: growth, its maximum, dropping at the front, and secrets. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <holdfast/holdfast.h>
 
 #include "base/buffer.h"
+#include "support/check.h"
 
 void __real_free(void *block);
 void __wrap_free(void *block);

@@ -1,14 +1,9 @@
 /* Checks the clock: it only goes forward, its units agree, and points in time never overflow. */
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "base/clock.h"
+#include "support/check.h"
 
 static int64_t boottime_us(void)
 {

@@ -1,12 +1,6 @@
 /* Checks the linked list: order, removal, and moving members between lists. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/list.h"
+#include "support/check.h"
 
 struct member {
 	int number;

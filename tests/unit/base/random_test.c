@@ -1,14 +1,9 @@
 /* Checks random numbers: the form of UUIDs, the bounds of ranges, and repeatable seeds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/random.h"
+#include "support/check.h"
 
 static void bytes_fill_all_of_the_buffer_and_no_more(void **state)
 {

@@ -1,12 +1,6 @@
 /* Checks the hash table: finding, removing, visiting, growing, and members whose hashes collide. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/table.h"
+#include "support/check.h"
 
 #define MEMBERS 5000
 

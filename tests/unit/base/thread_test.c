@@ -1,13 +1,8 @@
 /* Checks that threads start, whatever their stacks hold, and that the end of one is noticed. */
 #include "base/thread.h"
+#include "support/check.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 /* glibc takes it out of the stack of each thread. */
 #define LOCAL_BYTES (2 * 1024 * 1024)

@@ -1,17 +1,12 @@
 /* Checks how URLs are taken apart, and the errors about wrong ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <holdfast/holdfast.h>
 
 #include "base/url.h"
+#include "support/check.h"
 
 static struct hf__url url;
 static char why[256];

@@ -6,20 +6,15 @@
 #ifndef HF_TEST_CORE_FAKE_H
 #define HF_TEST_CORE_FAKE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/acquire.h"
 #include "core/core.h"
 #include "core/handover.h"
 #include "core/release.h"
 #include "redis/redis_kinds.h"
+#include "support/check.h"
 
 #define FAKE_START    INT64_C(1000000)
 #define FAKE_WATCHDOG INT64_C(30000)
@@ -392,8 +387,7 @@ static inline int fake_setup(void **state)
 	                                              .watchdog_ms = FAKE_WATCHDOG,
 	                                              .sync_timeout_ms = FAKE_SYNC,
 	                                              .watchdog_batch = HF__RENEW_MAX};
-	struct fake *fake = calloc(1, sizeof(*fake));
-	assert_non_null(fake);
+	struct fake *fake = check_alloc(sizeof(*fake));
 	fake->now = FAKE_START;
 	hf__list_init(&fake->sent);
 	hf__list_init(&fake->news);

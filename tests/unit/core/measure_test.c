@@ -7,8 +7,7 @@ static int setup(void **state)
 {
 	(void)fake_setup(state);
 	struct fake *fake = *state;
-	fake->core.metrics = calloc(1, sizeof *fake->core.metrics);
-	assert_non_null(fake->core.metrics);
+	fake->core.metrics = check_alloc(sizeof *fake->core.metrics);
 	fake_link_up(fake);
 	return 0;
 }

@@ -1,14 +1,9 @@
 /* Checks which names a lock may have, and the errors for all others. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/name.h"
+#include "support/check.h"
 
 #define CONTROL "name: contains a control character"
 #define UTF8    "name: not valid UTF-8"

@@ -2,15 +2,10 @@
 #ifndef TESTS_UNIT_CORE_TRAITS_STORIES_H
 #define TESTS_UNIT_CORE_TRAITS_STORIES_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/backend.h"
+#include "support/check.h"
 
 typedef const struct hf__traits *find_traits_fn(int kind, const char **ret_why);
 

@@ -1,15 +1,10 @@
 /* Checks the timer wheel: nothing early, nothing lost, nothing that was stopped. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "base/random.h"
 #include "engine/wheel.h"
+#include "support/check.h"
 
 #define START     INT64_C(1234567)
 #define HOUR      INT64_C(3600000)

@@ -1,15 +1,11 @@
 /* Checks the RESP3 parser: real replies, every type, every cap, and invalid input. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "answers.h"
 #include "redis/resp.h"
+#include "support/check.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

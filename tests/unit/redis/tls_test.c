@@ -3,11 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +13,8 @@
 
 #include <openssl/ssl.h>
 
-#include <cmocka.h>
-
 #include "redis/tls.h"
+#include "support/check.h"
 
 #define WAIT_MS 20000 /* only a test that fails waits for this long */
 #define MIB     (1024 * 1024)

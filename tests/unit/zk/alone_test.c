@@ -1,15 +1,10 @@
 /* Checks when the number and the transaction of a node prove that it is alone in its folder. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/core.h"
+#include "support/check.h"
 #include "zk/zk.h"
 
 #define EPOCH(n) ((int64_t)(n) << 32)
@@ -22,16 +17,14 @@ struct bench {
 
 static struct hf__lock *new_lock(void)
 {
-	struct hf__lock *lock = calloc(1, sizeof(*lock) + 8);
-	assert_non_null(lock);
+	struct hf__lock *lock = check_alloc(sizeof(*lock) + 8);
 	lock->kind = HF_REENTRANT;
 	return lock;
 }
 
 static int set_up(void **state)
 {
-	struct bench *bench = calloc(1, sizeof(*bench));
-	assert_non_null(bench);
+	struct bench *bench = check_alloc(sizeof(*bench));
 	hf__table_init(&bench->zk.nodes, 1);
 	hf__table_init(&bench->zk.locks, 2);
 	hf__table_init(&bench->zk.watchers, 3);

@@ -1,12 +1,7 @@
 /* Checks the table of a node's states: which paths there are, and that none leads astray. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "support/check.h"
 #include "zk/node_state.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))

@@ -2,15 +2,10 @@
  * Checks what is believed of a session against a model of an ensemble: a client at a follower, the
  * leader's pings, and a network that may fail right after any answer.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "support/check.h"
 #include "zk/proof.h"
 
 /* ---- the model ---- */

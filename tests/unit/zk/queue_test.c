@@ -1,13 +1,8 @@
 /* Checks names of lock nodes, their order and which is the first, by Curator's rules. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "support/check.h"
 #include "zk/queue.h"
 
 #define GUID_A "11111111-1111-4111-8111-111111111111"

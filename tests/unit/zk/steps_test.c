@@ -2,17 +2,12 @@
  * Checks the steps of a node's command against a library that only notes its requests: each test
  * answers them itself, in the order and as late as it wants.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/core.h"
+#include "support/check.h"
 #include "zk/zk.h"
 
 #define WIRE       7
@@ -149,10 +144,8 @@ static void init_zk(struct hf__zk *zk)
 static void begin(int kind)
 {
 	static char chroot[] = "";
-	bench = calloc(1, sizeof(*bench));
-	assert_non_null(bench);
-	bench->lock = calloc(1, sizeof(*bench->lock) + 8);
-	assert_non_null(bench->lock);
+	bench = check_alloc(sizeof(*bench));
+	bench->lock = check_alloc(sizeof(*bench->lock) + 8);
 	memcpy(bench->lock->name, "x", 2);
 	bench->lock->length = 1;
 	bench->lock->kind = (uint8_t)kind;
@@ -253,8 +246,7 @@ static void answer_created(const char *suffix)
 static void answer_list(const char *path, const char *child)
 {
 	struct hf__zk_request *request = next_call(path);
-	request->names = calloc(2, sizeof *request->names);
-	assert_non_null(request->names);
+	request->names = check_alloc(2 * sizeof *request->names);
 	if (child) {
 		request->names[0] = strdup(child);
 		assert_non_null(request->names[0]);
@@ -267,8 +259,7 @@ static void answer_list(const char *path, const char *child)
 static void answer_list_of_two(const char *path, const char *other)
 {
 	struct hf__zk_request *request = next_call(path);
-	request->names = calloc(3, sizeof *request->names);
-	assert_non_null(request->names);
+	request->names = check_alloc(3 * sizeof *request->names);
 	request->names[0] = strdup(node()->name);
 	request->names[1] = strdup(other);
 	assert_true(request->names[0] && request->names[1]);

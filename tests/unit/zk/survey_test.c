@@ -2,17 +2,12 @@
  * Which unfinished lists of locks are kept for their next step, with a library that answers nothing
  * itself.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/core.h"
+#include "support/check.h"
 #include "zk/zk.h"
 
 #define KEPT    256  /* walks between two steps */
@@ -60,8 +55,7 @@ static int set_up(void **state)
 {
 	static char chroot[] = "";
 	(void)state;
-	bench = calloc(1, sizeof(*bench));
-	assert_non_null(bench);
+	bench = check_alloc(sizeof(*bench));
 	struct hf__zk *zk = &bench->zk;
 	bench->config.chroot = chroot;
 	bench->session.zk = zk;
@@ -113,8 +107,7 @@ static void begin_walk(void)
 	submit(&cmd, "0");
 	bench->request->stat.numChildren = 1;
 	answer(bench->request);
-	bench->request->names = calloc(1, sizeof *bench->request->names);
-	assert_non_null(bench->request->names);
+	bench->request->names = check_alloc(sizeof *bench->request->names);
 	bench->request->names[0] = strdup("folder");
 	assert_non_null(bench->request->names[0]);
 	bench->request->count = 1;
