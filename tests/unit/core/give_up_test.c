@@ -44,6 +44,18 @@ static struct hf__op *wait_in_vain(struct fake *fake)
 	return op;
 }
 
+/* The call ends while its last ask is in flight. */
+static void wait_for_the_last_answer(struct fake *fake)
+{
+	struct hf__op *op = fake_acquire_within(fake, 1, WAIT_MS);
+	find_busy(fake);
+	fake_advance(fake, WAIT_MS / 2);
+	fake_wake(fake, fake->lock[0]);
+	(void)check_sent(fake, HF__ASK, 1);
+	fake_advance(fake, WAIT_MS);
+	check_result(op, HF_EUNKNOWN);
+}
+
 static void a_wait_in_vain_is_entered(void **state)
 {
 	struct fake *fake = *state;
@@ -144,13 +156,7 @@ static void an_entry_that_was_not_answered_is_not_repeated(void **state)
 static void a_wait_whose_last_answer_is_late_is_entered(void **state)
 {
 	struct fake *fake = *state;
-	struct hf__op *op = fake_acquire_within(fake, 1, WAIT_MS);
-	find_busy(fake);
-	fake_advance(fake, WAIT_MS / 2);
-	fake_wake(fake, fake->lock[0]);
-	(void)check_sent(fake, HF__ASK, 1);
-	fake_advance(fake, WAIT_MS);
-	check_result(op, HF_EUNKNOWN);
+	wait_for_the_last_answer(fake);
 	fake_answer_busy(fake, 500000);
 	assert_int_equal(sent_entry(fake).gave_up, HF__GAVE_UP_TIMED_OUT);
 	fake_answer(fake, HF__GONE);
@@ -161,13 +167,7 @@ static void a_wait_whose_last_answer_is_late_is_entered(void **state)
 static void a_repeated_removal_has_no_entry(void **state)
 {
 	struct fake *fake = *state;
-	struct hf__op *op = fake_acquire_within(fake, 1, WAIT_MS);
-	find_busy(fake);
-	fake_advance(fake, WAIT_MS / 2);
-	fake_wake(fake, fake->lock[0]);
-	(void)check_sent(fake, HF__ASK, 1);
-	fake_advance(fake, WAIT_MS);
-	check_result(op, HF_EUNKNOWN);
+	wait_for_the_last_answer(fake);
 	fake_link_down(fake);
 	fake_link_up(fake);
 	struct hf__entry entry = sent_entry(fake);

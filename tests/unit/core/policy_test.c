@@ -14,17 +14,28 @@ static const struct hf__traits *give_session_traits(int kind, const char **ret_w
 }
 
 /* Opens a lock whose holds last as long as the session. */
-static struct hf__lock *open_session_lock(struct fake *fake, struct hf__backend_ops *ops)
+static struct hf__lock *open_session_lock(struct fake *fake)
 {
-	*ops = *fake->core.backend_ops;
-	ops->traits = give_session_traits;
-	fake->core.backend_ops = ops;
+	static struct hf__backend_ops ops;
+	ops = *fake->core.backend_ops;
+	ops.traits = give_session_traits;
+	fake->core.backend_ops = &ops;
 	return fake_lock(fake, "jobs");
 }
 
 static struct hf__op *acquire(struct fake *fake, struct hf__lock *lock, int64_t lease_ms)
 {
 	return fake_start_on(fake, lock, .verb = HF__OP_ACQUIRE, .owner = 1, .lease_ms = lease_ms);
+}
+
+/* Opens such a lock and acquires it. */
+static struct hf__lock *hold_session_lock(struct fake *fake, int64_t lease_ms)
+{
+	struct hf__lock *lock = open_session_lock(fake);
+	struct hf__op *op = acquire(fake, lock, lease_ms);
+	fake_answer(fake, HF__GRANTED);
+	check_result(op, 0);
+	return lock;
 }
 
 static void valid_until_counts_from_the_request_less_the_drift(void **state)
@@ -46,8 +57,7 @@ static void an_ask_for_a_lease_carries_that_lease(void **state)
 static void an_ask_with_a_session_carries_the_lease_of_the_session(void **state)
 {
 	struct fake *fake = *state;
-	static struct hf__backend_ops ops;
-	struct hf__lock *lock = open_session_lock(fake, &ops);
+	struct hf__lock *lock = open_session_lock(fake);
 	struct hf__op *op = acquire(fake, lock, 1234);
 	assert_int_equal(fake_sent(fake, HF__ASK)->lease_ms, FAKE_WATCHDOG);
 	fake_answer(fake, HF__GRANTED);
@@ -58,11 +68,7 @@ static void an_ask_with_a_session_carries_the_lease_of_the_session(void **state)
 static void a_nested_level_with_a_session_sends_nothing(void **state)
 {
 	struct fake *fake = *state;
-	static struct hf__backend_ops ops;
-	struct hf__lock *lock = open_session_lock(fake, &ops);
-	struct hf__op *outer = acquire(fake, lock, 0);
-	fake_answer(fake, HF__GRANTED);
-	check_result(outer, 0);
+	struct hf__lock *lock = hold_session_lock(fake, 0);
 	struct hf__op *inner = acquire(fake, lock, 0);
 	check_nothing_sent(fake);
 	check_result(inner, 0);
@@ -73,11 +79,7 @@ static void a_nested_level_with_a_session_sends_nothing(void **state)
 static void a_lease_ends_a_hold_while_its_session_lasts(void **state)
 {
 	struct fake *fake = *state;
-	static struct hf__backend_ops ops;
-	struct hf__lock *lock = open_session_lock(fake, &ops);
-	struct hf__op *op = acquire(fake, lock, 1000);
-	fake_answer(fake, HF__GRANTED);
-	check_result(op, 0);
+	struct hf__lock *lock = hold_session_lock(fake, 1000);
 	fake_advance(fake, 900);
 	assert_int_equal(hf__hold_find(lock, 1)->state, HF__HOLD_HELD);
 	fake_advance(fake, 100);
@@ -91,11 +93,7 @@ static void a_lease_ends_a_hold_while_its_session_lasts(void **state)
 static void a_hold_of_a_session_that_is_not_confirmed_is_lost_with_the_session(void **state)
 {
 	struct fake *fake = *state;
-	static struct hf__backend_ops ops;
-	struct hf__lock *lock = open_session_lock(fake, &ops);
-	struct hf__op *op = acquire(fake, lock, 0);
-	fake_answer(fake, HF__GRANTED);
-	check_result(op, 0);
+	struct hf__lock *lock = hold_session_lock(fake, 0);
 	fake_link_down(fake);
 	fake_advance(fake, FAKE_WATCHDOG);
 	assert_int_equal(hf__hold_find(lock, 1)->state, HF__HOLD_LOST);

@@ -456,16 +456,22 @@ static void lose_creation(void)
 	interrupt();
 }
 
+/* The command has to find the node first, and may not; it fails. */
+static void refuse_search_for(struct hf__cmd *cmd)
+{
+	submit(cmd);
+	answer(next_call("/x"), ZBADVERSION);
+	answer(next_call("/x"), ZNOAUTH);
+	assert_int_equal(bench->outcome, HF__FAILED);
+	assert_int_equal(in_flight(), 0);
+}
+
 static void search_that_is_refused_fails_the_ask(void **state)
 {
 	(void)state;
 	begin(HF_REENTRANT);
 	lose_creation();
-	submit(&bench->ask);
-	answer(next_call("/x"), ZBADVERSION);
-	answer(next_call("/x"), ZNOAUTH);
-	assert_int_equal(bench->outcome, HF__FAILED);
-	assert_int_equal(in_flight(), 0);
+	refuse_search_for(&bench->ask);
 	assert_int_equal(node()->state, HF__ZNODE_UNKNOWN);
 }
 
@@ -474,11 +480,7 @@ static void search_that_is_refused_fails_the_clean_up(void **state)
 	(void)state;
 	begin(HF_REENTRANT);
 	lose_creation();
-	submit(&bench->settle);
-	answer(next_call("/x"), ZBADVERSION);
-	answer(next_call("/x"), ZNOAUTH);
-	assert_int_equal(bench->outcome, HF__FAILED);
-	assert_int_equal(in_flight(), 0);
+	refuse_search_for(&bench->settle);
 }
 
 /* Newer servers refuse to say whether a node exists; it must not be taken for gone. */
@@ -506,11 +508,7 @@ static void plain_node_that_may_not_be_read_fails_the_ask(void **state)
 	(void)state;
 	begin(HF_PLAIN);
 	lose_creation();
-	submit(&bench->ask);
-	answer(next_call("/x"), ZBADVERSION);
-	answer(next_call("/x"), ZNOAUTH);
-	assert_int_equal(bench->outcome, HF__FAILED);
-	assert_int_equal(in_flight(), 0);
+	refuse_search_for(&bench->ask);
 }
 
 /* As if the library had as many watches as it can list after a reconnect. */
