@@ -22,16 +22,6 @@ struct model {
 
 /* ---- what the links and the model use of the simulator ---- */
 
-int64_t world_ms(const struct clock *clock, int64_t at)
-{
-	return (at + clock->offset_us) / 1000;
-}
-
-int64_t world_when(const struct clock *clock, int64_t ms)
-{
-	return ms * 1000 - clock->offset_us;
-}
-
 int64_t world_between(struct world *world, int64_t low, int64_t high)
 {
 	return hf__random_between(&world->random, low, high);
@@ -55,7 +45,7 @@ void client_cancel_some(struct client *client)
 
 int64_t client_now(const struct client *client)
 {
-	return world_ms(&client->clock, client->world->now);
+	return clock_ms(&client->clock, client->world->now);
 }
 
 void client_turn(struct client *client)
@@ -136,7 +126,7 @@ static int64_t first_at(const struct hf__list *messages)
 static int64_t turn_at(const struct client *client)
 {
 	int64_t due = hf__core_due(&client->core);
-	return due == HF__NEVER ? due : world_when(&client->clock, due);
+	return due == HF__NEVER ? due : clock_when(&client->clock, due);
 }
 
 static int64_t next_at(struct world *world)
@@ -329,7 +319,7 @@ static char *describe_keys(struct model *model, const struct sequence_call *call
 		int *caller = &model->caller[entry->wire];
 		if (!*caller)
 			*caller = call->owner + 1;
-		int64_t ttl = entry->expires_ms - world_ms(&model->world.clock, model->world.now);
+		int64_t ttl = entry->expires_ms - clock_ms(&model->world.clock, model->world.now);
 		(void)fprintf(out, "orders%d hash %lld %c.%d=%lld \n", i, keys_round_ms(ttl),
 		              'A' + entry->client, *caller, (long long)entry->count);
 	}

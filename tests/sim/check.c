@@ -58,13 +58,13 @@ static void check_expiry(struct client *client, struct levels *levels, int name,
 		           "client %d: wire %llu was valid until %lld, now %lld", client->index,
 		           (unsigned long long)hold->cmd.wire, (long long)levels->valid_until,
 		           (long long)hold->valid_until);
-	int64_t end = world_when(&client->clock, hold->valid_until) - 1;
-	if (world_ms(&world->clock, end) >= entry->expires_ms)
+	int64_t end = clock_when(&client->clock, hold->valid_until) - 1;
+	if (clock_ms(&world->clock, end) >= entry->expires_ms)
 		check_fail(world, "validity",
 		           "client %d: wire %llu is believed until %lld, %lld us too long",
 		           client->index, (unsigned long long)hold->cmd.wire,
 		           (long long)hold->valid_until,
-		           (long long)(end - world_when(&world->clock, entry->expires_ms) + 1));
+		           (long long)(end - clock_when(&world->clock, entry->expires_ms) + 1));
 	levels->wire = hold->cmd.wire;
 	levels->valid_until = hold->valid_until;
 }
@@ -434,7 +434,7 @@ void check_reported(struct client *client, const struct hf__hold *hold, hf_state
 void check_closed(struct client *client)
 {
 	struct world *world = client->world;
-	int64_t began = world_when(&client->clock, client->close_op.started_at);
+	int64_t began = clock_when(&client->clock, client->close_op.started_at);
 	if (!client->calm_close || client->calm_since >= began || client->paused_until)
 		return;
 	for (int i = 0; i < world->names; i++) {

@@ -8,7 +8,7 @@
 
 int64_t client_now(const struct client *client)
 {
-	return world_ms(&client->clock, client->world->now);
+	return clock_ms(&client->clock, client->world->now);
 }
 
 void client_turn(struct client *client)

@@ -293,7 +293,7 @@ static int64_t late_arrival(struct world *world, const struct client *client,
 	int64_t ms = choice == 0                            ? request->answer_by + long_after
 	             : choice == 1 && request->lease_ms > 0 ? until + shift
 	                                                    : request->answer_by + shift;
-	return world_when(&client->clock, ms) + fine;
+	return clock_when(&client->clock, ms) + fine;
 }
 
 void link_reply(struct world *world, struct conn *conn, const struct request *request,
@@ -484,7 +484,7 @@ int64_t link_patience(const struct client *client)
 		if (cmd->answer_by < at)
 			at = cmd->answer_by;
 	}
-	return at == HF__NEVER ? at : world_when(&client->clock, at + 1);
+	return at == HF__NEVER ? at : clock_when(&client->clock, at + 1);
 }
 
 int64_t link_patience_sync(const struct client *client)
@@ -497,7 +497,7 @@ int64_t link_patience_sync(const struct client *client)
 		int64_t by = cmd->sent_at + config->sync_timeout_ms + config->command_timeout_ms;
 		at = by < at ? by : at;
 	}
-	return at == HF__NEVER ? at : world_when(&client->clock, at + 1);
+	return at == HF__NEVER ? at : clock_when(&client->clock, at + 1);
 }
 
 /* The client no longer exists: nothing is passed up from here. */
@@ -532,6 +532,18 @@ void link_sweep(struct world *world)
 		hf__list_remove(&conn->link);
 		free_messages(&conn->in);
 		free(conn);
+	}
+}
+
+void link_mute_all(struct world *world)
+{
+	struct hf__list *link;
+	hf__list_each (link, &world->conns) {
+		struct conn *conn = hf__list_item(link, struct conn, link);
+		conn->mute_out = true;
+		conn->mute_in = true;
+		memset(conn->watch, 0, sizeof conn->watch);
+		free_messages(&conn->out);
 	}
 }
 

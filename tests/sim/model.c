@@ -5,7 +5,7 @@
 
 static int64_t server_now(const struct world *world)
 {
-	return world_ms(&world->clock, world->now);
+	return clock_ms(&world->clock, world->now);
 }
 
 static struct client *client_of(struct world *world, int index)
@@ -232,7 +232,7 @@ void model_expire(struct world *world)
 		if (!entry->there || server_now(world) < entry->expires_ms)
 			continue;
 		world->wire[entry->wire].expired = true;
-		remove_entry(world, entry, world_when(&world->clock, entry->expires_ms));
+		remove_entry(world, entry, clock_when(&world->clock, entry->expires_ms));
 	}
 }
 

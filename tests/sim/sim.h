@@ -223,6 +223,15 @@ struct trace_line {
 	long long number[6];
 };
 
+/* The hash of a run that has traced one more line. */
+static inline uint64_t trace_hash(uint64_t hash, const struct trace_line *line)
+{
+	hash ^= (uint64_t)line->at;
+	for (int i = 0; i < 6; i++)
+		hash = (hash ^ (uint64_t)line->number[i]) * UINT64_C(0x100000001b3);
+	return hash ^ (hash >> 29);
+}
+
 struct world {
 	uint64_t seed;
 	struct hf__random random;
@@ -250,11 +259,14 @@ struct world {
 	struct totals totals;
 };
 
+/* ---- clock.c ---- */
+/* What the clock shows at this true time. */
+int64_t clock_ms(const struct clock *clock, int64_t at);
+/* The first point in true time at which the clock shows this. */
+int64_t clock_when(const struct clock *clock, int64_t ms);
+
 /* ---- world.c ---- */
 void world_run(struct world *world, uint64_t seed, bool print);
-int64_t world_ms(const struct clock *clock, int64_t at);
-/* The first point in true time at which the clock shows this. */
-int64_t world_when(const struct clock *clock, int64_t ms);
 int64_t world_between(struct world *world, int64_t low, int64_t high);
 void world_trace(struct world *world, const char *format, long long a, long long b, long long c,
                  long long d, long long e, long long f);
@@ -284,6 +296,8 @@ void link_reply(struct world *world, struct conn *conn, const struct request *re
 void link_arrive(struct world *world, struct conn *conn);
 void link_forget(struct client *client);
 void link_sweep(struct world *world);
+/* The server is gone: nothing passes any more, and what was in flight to it is lost. */
+void link_mute_all(struct world *world);
 void link_free_all(struct world *world);
 int link_name(const struct hf__lock *lock);
 

@@ -9,21 +9,6 @@
 #define END_MS   20000
 #define CLOSE_MS 3000
 
-int64_t world_ms(const struct clock *clock, int64_t at)
-{
-	return (at + at * clock->ppm / 1000000 + clock->offset_us) / 1000;
-}
-
-int64_t world_when(const struct clock *clock, int64_t ms)
-{
-	int64_t at = (ms * 1000 - clock->offset_us) * 1000000 / (1000000 + clock->ppm) - 3;
-	while (world_ms(clock, at) < ms)
-		at++;
-	while (world_ms(clock, at - 1) >= ms)
-		at--;
-	return at;
-}
-
 int64_t world_between(struct world *world, int64_t low, int64_t high)
 {
 	return hf__random_between(&world->random, low, high);
@@ -42,10 +27,7 @@ void world_trace(struct world *world, const char *format, long long a, long long
 {
 	struct trace_line *line = &world->line[world->lines++ % TRACE_LINES];
 	*line = (struct trace_line){world->now, format, {a, b, c, d, e, f}};
-	uint64_t hash = world->hash ^ (uint64_t)world->now;
-	for (int i = 0; i < 6; i++)
-		hash = (hash ^ (uint64_t)line->number[i]) * UINT64_C(0x100000001b3);
-	world->hash = hash ^ (hash >> 29);
+	world->hash = trace_hash(world->hash, line);
 	if (world->print)
 		world_print_line(line);
 }
@@ -119,7 +101,7 @@ static int64_t turn_at(const struct client *client)
 	int64_t due = hf__core_due(&client->core);
 	if (due <= client_now(client))
 		return client->world->now;
-	return due == HF__NEVER ? due : world_when(&client->clock, due);
+	return due == HF__NEVER ? due : clock_when(&client->clock, due);
 }
 
 static void inspect_client(struct next *next, struct client *client)
@@ -188,19 +170,7 @@ static void restart_server(struct world *world)
 		if (client->sync)
 			client->sync->cut_at = world->now + faults_latency(world);
 	}
-	struct hf__list *link;
-	hf__list_each (link, &world->conns) {
-		struct conn *conn = hf__list_item(link, struct conn, link);
-		conn->mute_out = true;
-		conn->mute_in = true;
-		memset(conn->watch, 0, sizeof conn->watch);
-		while (!hf__list_empty(&conn->out)) {
-			struct message *message =
-				hf__list_item(conn->out.next, struct message, link);
-			hf__list_remove(&message->link);
-			free(message);
-		}
-	}
+	link_mute_all(world);
 }
 
 static void resume(struct client *client)

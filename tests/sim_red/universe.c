@@ -17,21 +17,6 @@ struct red red;
 
 /* ---- what the links and servers of tests/sim ask for ---- */
 
-int64_t world_ms(const struct clock *clock, int64_t at)
-{
-	return (at + at * clock->ppm / 1000000 + clock->offset_us) / 1000;
-}
-
-int64_t world_when(const struct clock *clock, int64_t ms)
-{
-	int64_t at = (ms * 1000 - clock->offset_us) * 1000000 / (1000000 + clock->ppm) - 3;
-	while (world_ms(clock, at) < ms)
-		at++;
-	while (world_ms(clock, at - 1) >= ms)
-		at--;
-	return at;
-}
-
 int64_t universe_between(int64_t low, int64_t high)
 {
 	return hf__random_between(&red.random, low, high);
@@ -64,10 +49,7 @@ static void add_line(int server, const struct trace_line *line)
 {
 	struct red_line *added = &red.line[red.lines++ % RED_LINES];
 	*added = (struct red_line){server, *line};
-	uint64_t hash = red.hash ^ (uint64_t)red.now;
-	for (int i = 0; i < 6; i++)
-		hash = (hash ^ (uint64_t)line->number[i]) * UINT64_C(0x100000001b3);
-	red.hash = hash ^ (hash >> 29);
+	red.hash = trace_hash(red.hash, line);
 	if (red.print)
 		print_line(added);
 }
@@ -86,12 +68,12 @@ void universe_note(const char *format, long long a, long long b, long long c, lo
 
 int64_t client_now(const struct client *client)
 {
-	return world_ms(&client->clock, red.now);
+	return clock_ms(&client->clock, red.now);
 }
 
 int64_t actor_now(const struct process *process)
 {
-	return world_ms(&process->clock, red.now);
+	return clock_ms(&process->clock, red.now);
 }
 
 void client_turn(struct client *client)
@@ -164,7 +146,7 @@ static int64_t turn_at(const struct client *client)
 	int64_t due = hf__core_due(&client->core);
 	if (due <= client_now(client))
 		return red.now;
-	return due == HF__NEVER ? due : world_when(&client->clock, due);
+	return due == HF__NEVER ? due : clock_when(&client->clock, due);
 }
 
 static int64_t in_at(const struct client *client)
@@ -267,7 +249,6 @@ static int64_t some_outage(void)
 /* The server goes down: its connections close, and what was in flight is lost with them. */
 static void take_down(struct world *world, bool empty, int64_t until)
 {
-	struct hf__list *link;
 	world->restart_wanted = 0;
 	world->server_up_at = until;
 	model_restart(world, empty);
@@ -276,18 +257,7 @@ static void take_down(struct world *world, bool empty, int64_t until)
 		if (client->conn)
 			client->conn->cut_at = red.now + faults_latency(world);
 	}
-	hf__list_each (link, &world->conns) {
-		struct conn *conn = hf__list_item(link, struct conn, link);
-		conn->mute_out = true;
-		conn->mute_in = true;
-		memset(conn->watch, 0, sizeof conn->watch);
-		while (!hf__list_empty(&conn->out)) {
-			struct message *message =
-				hf__list_item(conn->out.next, struct message, link);
-			hf__list_remove(&message->link);
-			free(message);
-		}
-	}
+	link_mute_all(world);
 }
 
 static void befall(int server)
