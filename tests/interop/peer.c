@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/check.h"
 #include "support/clock.h"
+#include "support/process.h"
 
 #define MAX_THREADS 64
 
@@ -372,9 +372,7 @@ void peer_kill(struct peer *peer)
 {
 	if (!peer)
 		return;
-	(void)kill(peer->pid, SIGKILL);
-	while (waitpid(peer->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	process_kill(peer->pid);
 	(void)close(peer->input_fd);
 	(void)close(peer->output_fd);
 	free(peer);

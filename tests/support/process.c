@@ -114,6 +114,34 @@ int process_call(char *output, size_t size, ...)
 	return process_run(argv, output, size);
 }
 
+void process_kill(pid_t pid)
+{
+	(void)kill(pid, SIGKILL);
+	(void)reap(pid);
+}
+
+static void signal_and_wait(pid_t pid, int signal_number, int flag)
+{
+	siginfo_t info = {0};
+	if (!pid || kill(pid, signal_number) ||
+	    waitid(P_PID, (id_t)pid, &info, flag | WEXITED | WNOWAIT))
+		check_fail("the process does not run");
+	if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED)
+		check_fail("the process has died");
+	/* Takes the event away, so that the next wait sees the next one. */
+	(void)waitid(P_PID, (id_t)pid, &info, flag);
+}
+
+void process_freeze(pid_t pid)
+{
+	signal_and_wait(pid, SIGSTOP, WSTOPPED);
+}
+
+void process_thaw(pid_t pid)
+{
+	signal_and_wait(pid, SIGCONT, WCONTINUED);
+}
+
 int process_fork(void (*child)(int pipe_fd), char *output, size_t size)
 {
 	int pipes[2];

@@ -21,6 +21,16 @@ int process_run(const char *const *argv, char *output, size_t size);
 /* The same with the words as arguments up to NULL. */
 int process_call(char *output, size_t size, ...) __attribute__((sentinel));
 
+/* SIGKILL; returns when the child is gone. */
+void process_kill(pid_t pid);
+
+/*
+ * SIGSTOP and SIGCONT; each returns when the child has really stopped or continued, and fails the
+ * test if it does not run. 0 is a child that does not run.
+ */
+void process_freeze(pid_t pid);
+void process_thaw(pid_t pid);
+
 /*
  * Forks and runs child in the new process with the write end of a pipe. Returns its wait status,
  * and what it wrote as text. A child that returns exits with _exit(99).

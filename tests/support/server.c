@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,9 +54,7 @@ static void kill_process(void *arg)
 	struct test_server *server = arg;
 	if (!server->pid)
 		return;
-	(void)kill(server->pid, SIGKILL);
-	while (waitpid(server->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	process_kill(server->pid);
 	server->pid = 0;
 	server->is_frozen = false;
 }
@@ -379,29 +376,17 @@ void test_server_restart(struct test_server *server)
 		fail_start(server);
 }
 
-static void signal_and_wait(struct test_server *server, int signal_number, int flag)
-{
-	siginfo_t info = {0};
-	if (!server->pid || kill(server->pid, signal_number) ||
-	    waitid(P_PID, (id_t)server->pid, &info, flag | WEXITED | WNOWAIT))
-		check_fail("the server does not run");
-	if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED)
-		check_fail("the server has died");
-	/* Takes the event away, so that the next wait sees the next one. */
-	(void)waitid(P_PID, (id_t)server->pid, &info, flag);
-}
-
 void test_server_freeze(struct test_server *server)
 {
 	if (!server->is_frozen)
-		signal_and_wait(server, SIGSTOP, WSTOPPED);
+		process_freeze(server->pid);
 	server->is_frozen = true;
 }
 
 void test_server_thaw(struct test_server *server)
 {
 	if (server->is_frozen)
-		signal_and_wait(server, SIGCONT, WCONTINUED);
+		process_thaw(server->pid);
 	server->is_frozen = false;
 }
 

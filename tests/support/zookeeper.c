@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,9 +55,7 @@ static void kill_process(struct server *server)
 {
 	if (!server->pid)
 		return;
-	(void)kill(server->pid, SIGKILL);
-	while (waitpid(server->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	process_kill(server->pid);
 	server->pid = 0;
 	server->is_frozen = false;
 }
@@ -429,23 +426,11 @@ void test_zookeeper_set_properties(struct test_zookeeper *zookeeper, int server,
 	zk_config_write(zookeeper->configs, zookeeper->size, server, &zookeeper->options);
 }
 
-static void signal_and_wait(struct server *server, int signal_number, int flag)
-{
-	siginfo_t info = {0};
-	if (!server->pid || kill(server->pid, signal_number) ||
-	    waitid(P_PID, (id_t)server->pid, &info, flag | WEXITED | WNOWAIT))
-		check_fail("the server does not run");
-	if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED)
-		check_fail("the server has died");
-	/* Takes the event away, so that the next wait sees the next one. */
-	(void)waitid(P_PID, (id_t)server->pid, &info, flag);
-}
-
 void test_zookeeper_freeze(struct test_zookeeper *zookeeper, int server)
 {
 	struct server *frozen = &zookeeper->servers[server];
 	if (!frozen->is_frozen)
-		signal_and_wait(frozen, SIGSTOP, WSTOPPED);
+		process_freeze(frozen->pid);
 	frozen->is_frozen = true;
 }
 
@@ -453,7 +438,7 @@ void test_zookeeper_thaw(struct test_zookeeper *zookeeper, int server)
 {
 	struct server *frozen = &zookeeper->servers[server];
 	if (frozen->is_frozen)
-		signal_and_wait(frozen, SIGCONT, WCONTINUED);
+		process_thaw(frozen->pid);
 	frozen->is_frozen = false;
 }
 
