@@ -58,17 +58,8 @@ static int leave(struct party *party)
 	return 0;
 }
 
-static long long read_counter(struct raw *raw, const char *counter)
-{
-	char *text = raw_text(raw, "GET", counter, NULL);
-	long long number = text ? atoll(text) : 0;
-	free(text);
-	return number;
-}
-
 static void count_once(struct party *party)
 {
-	char text[24];
 	long long number = read_counter(party->raw, party->counter);
 	if (strcmp(party->kind, "read") == 0) {
 		party->torn += read_counter(party->raw, party->counter) != number;
@@ -76,8 +67,7 @@ static void count_once(struct party *party)
 	}
 	if (number != atomic_load(&last_written))
 		atomic_fetch_add(&changes, 1);
-	snprintf(text, sizeof text, "%lld", number + 1);
-	raw_ok(party->raw, "SET", party->counter, text, NULL);
+	write_counter(party->raw, party->counter, number + 1);
 	atomic_store(&last_written, number + 1);
 }
 

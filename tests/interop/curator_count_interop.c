@@ -32,35 +32,16 @@ struct party {
 	long last_written; /* by this one */
 };
 
-/* What does not exist is 0. */
-static long read_number(const char *file)
-{
-	char text[24] = "";
-	FILE *in = fopen(file, "re");
-	if (!in)
-		return 0;
-	(void)fgets(text, sizeof text, in);
-	(void)fclose(in);
-	return atol(text);
-}
-
-static void write_number(const char *file, long number)
-{
-	FILE *out = fopen(file, "we");
-	if (!out || fprintf(out, "%ld", number) < 0 || fclose(out))
-		abort();
-}
-
 static void count_once(struct party *party)
 {
-	long number = read_number(party->file);
+	long number = counter_read(party->file);
 	party->done++;
 	if (party->reads) {
-		party->torn += read_number(party->file) != number;
+		party->torn += counter_read(party->file) != number;
 		return;
 	}
 	party->changes += number != party->last_written;
-	write_number(party->file, number + 1);
+	counter_write(party->file, number + 1);
 	party->last_written = number + 1;
 }
 
@@ -176,13 +157,13 @@ static void start_in_c(struct run *run, int i)
 /* C joins when Java has begun, for a JVM is slow at first. */
 static void start_parties(struct run *run)
 {
-	long before = read_number(run->file);
+	long before = counter_read(run->file);
 	run->counted = before;
 	run->changes = 0;
 	for (int i = 0; i < PARTIES; i++)
 		peer_send(run->peers[i], "t count %s /%s file:%s %d %lld", run->kinds[i], run->name,
 		          run->file, run->rounds, run->wait_ms);
-	WAIT_UNTIL(read_number(run->file) > before, 4 * SOON_MS);
+	WAIT_UNTIL(counter_read(run->file) > before, 4 * SOON_MS);
 	for (int i = 0; i < PARTIES; i++)
 		start_in_c(run, i);
 }
@@ -229,7 +210,7 @@ static long finish_parties(struct run *run)
 		finish_in_java(run, i);
 	}
 	print_message("counted to %ld, %ld times by C after another\n", run->counted, run->changes);
-	return run->counted - read_number(run->file);
+	return run->counted - counter_read(run->file);
 }
 
 /* No call waits any more, and no node is left. */
@@ -358,7 +339,7 @@ static void without_a_lock_updates_are_lost(void **state)
 /* When the number is that far; it may have got further while the servers choose. */
 static void kill_leader_at(struct run *run, long number)
 {
-	WAIT_UNTIL(read_number(run->file) >= number, FOR_ALL_MS);
+	WAIT_UNTIL(counter_read(run->file) >= number, FOR_ALL_MS);
 	int leader = test_zookeeper_leader(run->server);
 	test_zookeeper_kill(run->server, leader);
 	int next = test_zookeeper_leader(run->server);

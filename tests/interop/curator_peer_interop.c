@@ -64,20 +64,10 @@ static int begin(void **state)
 
 /* ---- what the stories are made of ---- */
 
-static int count_words(const char *text)
-{
-	int count = 0;
-	for (bool was_space = true; *text; text++) {
-		count += was_space && *text != ' ';
-		was_space = *text == ' ';
-	}
-	return count;
-}
-
 static int count_children(const char *path)
 {
 	struct answer answer = peer_call(one, "look children node %s", path);
-	return answer.ok ? count_words(answer.text) : 0;
+	return answer.ok ? peer_count_words(answer.text) : 0;
 }
 
 static void assert_text(struct answer answer, const char *expected)
@@ -231,13 +221,13 @@ static void semaphore_gives_as_many_permits_as_it_has(void **state)
 {
 	(void)state;
 	struct answer leases = peer_ok(one, "t acquire semaphore /permits:3 2 -1");
-	assert_int_equal(count_words(leases.text), 2);
+	assert_int_equal(peer_count_words(leases.text), 2);
 	assert_text(peer_ok(two, "t acquire semaphore /permits:3 2 50"), "");
 	struct answer third = peer_ok(two, "t acquire semaphore /permits:3 1 50");
-	assert_int_equal(count_words(third.text), 1);
+	assert_int_equal(peer_count_words(third.text), 1);
 	peer_send(two, "u acquire semaphore /permits:3 1 -1");
 	WAIT_UNTIL(count_children("/permits/leases") == 4, SOON_MS);
-	assert_int_equal(count_words(peer_ok(one, "t nodes semaphore /permits:3").text), 4);
+	assert_int_equal(peer_count_words(peer_ok(one, "t nodes semaphore /permits:3").text), 4);
 	(void)peer_ok(one, "t release semaphore /permits:3 %s", leases.text);
 	struct answer fourth = peer_wait(two, "u", SOON_MS);
 	assert_true(fourth.ok);
@@ -257,7 +247,7 @@ static void growing_count_lets_a_waiter_in(void **state)
 	assert_false(peer_has_answered(two, "u"));
 	(void)peer_ok(one, "t set shared_count /permits-of 2");
 	struct answer second = peer_wait(two, "u", SOON_MS);
-	assert_int_equal(count_words(second.text), 1);
+	assert_int_equal(peer_count_words(second.text), 1);
 	assert_text(peer_ok(one, "t hex node /permits-of"), "00000002");
 	(void)peer_ok(one, "t release semaphore /shared:/permits-of %s", first.text);
 	(void)peer_ok(two, "t release semaphore /shared:/permits-of %s", second.text);

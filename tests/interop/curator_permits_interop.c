@@ -480,16 +480,6 @@ static void number_that_grows_in_c_wakes_java(void **state)
 
 /* ---- what each sees of the other ---- */
 
-static int count_words(const char *text)
-{
-	int count = 0;
-	for (bool was_space = true; *text; text++) {
-		count += was_space && *text != ' ';
-		was_space = *text == ' ';
-	}
-	return count;
-}
-
 struct sight {
 	int reports;
 	char kind[16];
@@ -520,8 +510,8 @@ static void each_sees_the_permits_of_the_other(void **state)
 	(void)state;
 	c_takes_permits(&pool, 1, &id);
 	struct answer lease = j_takes_permits(&pool, "t", 1);
-	assert_int_equal(count_words(peer_ok(curator_peer, "t nodes semaphore %s", pool.java).text),
-	                 2);
+	assert_int_equal(
+		peer_count_words(peer_ok(curator_peer, "t nodes semaphore %s", pool.java).text), 2);
 	ASSERT_OK(hf_permits_acquired(pool.permits, &number));
 	assert_int_equal(number, 2);
 	ASSERT_OK(hf_permits_available(pool.permits, &number));

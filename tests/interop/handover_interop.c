@@ -32,20 +32,10 @@ struct crew {
 	struct hand hands[CREW];
 };
 
-static long long read_counter(struct raw *raw, const char *counter)
-{
-	char *text = raw_text(raw, "GET", counter, NULL);
-	long long number = text ? atoll(text) : 0;
-	free(text);
-	return number;
-}
-
 static void count_once(struct hand *hand)
 {
-	char text[24];
 	long long number = read_counter(hand->raw, hand->crew->counter);
-	snprintf(text, sizeof text, "%lld", number + 1);
-	raw_ok(hand->raw, "SET", hand->crew->counter, text, NULL);
+	write_counter(hand->raw, hand->crew->counter, number + 1);
 	hand->done++;
 }
 

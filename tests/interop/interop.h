@@ -271,6 +271,22 @@ static inline long long script_calls(void)
 	return command_calls(live_raw, "evalsha") + command_calls(live_raw, "eval");
 }
 
+/* A number that both sides count in; a missing one is 0. */
+static inline long long read_counter(struct raw *raw, const char *counter)
+{
+	char *text = raw_text(raw, "GET", counter, NULL);
+	long long number = text ? atoll(text) : 0;
+	free(text);
+	return number;
+}
+
+static inline void write_counter(struct raw *raw, const char *counter, long long number)
+{
+	char text[24];
+	snprintf(text, sizeof text, "%lld", number);
+	raw_ok(raw, "SET", counter, text, NULL);
+}
+
 static inline bool has_subscribers(const char *name)
 {
 	char pattern[96];
@@ -281,20 +297,36 @@ static inline bool has_subscribers(const char *name)
 	return any;
 }
 
-/* A waiter asks once more after it has subscribed. Only when it has gone to sleep is it the message
- * that wakes it. Those that never sleep are not waited for longer than a second. */
-static inline void let_settle(void)
+/*
+ * A waiter asks once more after it has subscribed. Only when it has gone to sleep is it the message
+ * that wakes it. Waits until no script has run for this long; but waiters that never sleep are not
+ * waited for longer than a second.
+ */
+static inline void let_all_settle(long long (*count_calls)(void), long long quiet_ms)
 {
-	long long calls = script_calls();
+	long long calls = count_calls();
 	long long quiet_at = test_now_ms();
 	long long ends_at = quiet_at + 1000;
-	while (test_now_ms() < quiet_at + 40 && test_now_ms() < ends_at) {
+	while (test_now_ms() < quiet_at + quiet_ms && test_now_ms() < ends_at) {
 		test_pause();
-		if (script_calls() != calls) {
-			calls = script_calls();
+		long long now = count_calls();
+		if (now != calls)
 			quiet_at = test_now_ms();
-		}
+		calls = now;
 	}
+}
+
+static inline void let_settle(void)
+{
+	let_all_settle(script_calls, 40);
+}
+
+/* The Java thread has to wait for something, and does. */
+static inline void java_waits(const char *thread, const char *name)
+{
+	WAIT_UNTIL(has_subscribers(name), SOON_MS);
+	let_settle();
+	assert_false(peer_has_answered(interop_peer, thread));
 }
 
 static inline void java_starts_waiting(struct subject *subject, const char *thread)
@@ -304,11 +336,10 @@ static inline void java_starts_waiting(struct subject *subject, const char *thre
 	          LONG_MS);
 	if (subject->kind == &spin_kind) {
 		WAIT_UNTIL(script_calls() > calls + 3, SOON_MS);
+		assert_false(peer_has_answered(interop_peer, thread));
 	} else {
-		WAIT_UNTIL(has_subscribers(subject->name), SOON_MS);
-		let_settle();
+		java_waits(thread, subject->name);
 	}
-	assert_false(peer_has_answered(interop_peer, thread));
 }
 
 /* The thread got what it waited for, soon after that time. */

@@ -88,19 +88,9 @@ static inline void wait_for_audience(const char *name, int node, long long most_
 		fail_msg("nobody has subscribed to the channel of %s at node %d", name, node);
 }
 
-/* Waits until no script has run for a while; see let_settle(). */
 static inline void let_nodes_settle(void)
 {
-	long long calls = count_scripts();
-	long long quiet_at = test_now_ms();
-	long long ends_at = quiet_at + 1000;
-	while (test_now_ms() < quiet_at + 60 && test_now_ms() < ends_at) {
-		test_pause();
-		long long now = count_scripts();
-		if (now != calls)
-			quiet_at = test_now_ms();
-		calls = now;
-	}
+	let_all_settle(count_scripts, 60);
 }
 
 /* ---- both sides ---- */

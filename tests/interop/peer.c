@@ -238,6 +238,16 @@ bool peer_has_answered(struct peer *peer, const char *thread)
 	return !pending || pending->answered;
 }
 
+int peer_count_words(const char *text)
+{
+	int count = 0;
+	for (bool was_space = true; *text; text++) {
+		count += was_space && *text != ' ';
+		was_space = *text == ' ';
+	}
+	return count;
+}
+
 bool peer_is_idle(const struct peer *peer)
 {
 	for (int i = 0; i < MAX_THREADS; i++)

@@ -66,6 +66,9 @@ bool peer_has_answered(struct peer *peer, const char *thread);
 /* Whether all lines were answered, and all answers taken. */
 bool peer_is_idle(const struct peer *peer);
 
+/* How many words separated by spaces there are in the text of an answer. */
+int peer_count_words(const char *text);
+
 /* Sends a line and waits for its answer. */
 struct answer peer_call(struct peer *peer, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

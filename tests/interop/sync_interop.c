@@ -15,21 +15,6 @@ static struct waiter *start_sleeper(const struct waiter *wanted)
 
 #define SLEEPER(...) start_sleeper(&(struct waiter){__VA_ARGS__})
 
-static void expect_woken(struct waiter *call, long long since)
-{
-	WAIT_UNTIL(waiter_is_over(call), LONG_MS);
-	waiter_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - since, -1, WOKEN_MS);
-}
-
-/* The Java thread has to wait for something, and does. */
-static void java_waits(const char *thread, const char *name)
-{
-	WAIT_UNTIL(has_subscribers(name), SOON_MS);
-	let_settle();
-	assert_false(peer_has_answered(interop_peer, thread));
-}
-
 /* ---- semaphores ---- */
 
 static hf_semaphore *open_semaphore(char *ret_name, size_t size, int permits)
@@ -81,7 +66,7 @@ static void c_gets_what_java_gives_to_a_semaphore(void **state)
 	assert_false(waiter_is_over(call));
 	long long released_at = test_now_ms();
 	(void)peer_ok(interop_peer, "t1 release semaphore %s 1", name);
-	expect_woken(call, released_at);
+	c_is_woken(call, released_at);
 	waiter_free(call);
 	assert_int_equal(available_permits(semaphore, name), 0);
 	hf_semaphore_close(semaphore);
@@ -100,7 +85,7 @@ static void waiters_of_both_sides_share_what_is_given(void **state)
 	ASSERT_OK(hf_semaphore_release(semaphore, 3));
 	java_is_woken("t1", released_at);
 	java_is_woken("t2", released_at);
-	expect_woken(call, released_at);
+	c_is_woken(call, released_at);
 	waiter_free(call);
 	assert_int_equal(available_permits(semaphore, name), 0);
 	hf_semaphore_close(semaphore);
@@ -228,7 +213,7 @@ static void permit_of_java_is_given_back_by_c(void **state)
 	assert_false(waiter_is_over(call));
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_permits_release(permits, &ids[1], 1));
-	expect_woken(call, released_at);
+	c_is_woken(call, released_at);
 	check_permits(permits, name, 0, 2);
 	assert_false(peer_call(interop_peer, "t1 release permits %s %s", name, ids[0]).ok);
 	ASSERT_RC(hf_permits_release(permits, ids, 1), HF_ENOTHELD);
@@ -249,7 +234,7 @@ static void c_is_woken_when_java_gives_a_permit_back(void **state)
 	struct waiter *call = SLEEPER(.permits = permits, .n = 1, .lease_ms = LONG_MS);
 	long long released_at = test_now_ms();
 	(void)peer_ok(interop_peer, "t1 release permits %s %s", name, id);
-	expect_woken(call, released_at);
+	c_is_woken(call, released_at);
 	ASSERT_OK(hf_permits_release(permits, (const hf_permit_id *)call->ids, 1));
 	waiter_free(call);
 	check_permits(permits, name, 1, 0);
@@ -423,7 +408,7 @@ static void open_together(bool java_opens)
 		ASSERT_OK(hf_latch_count_down(latch));
 	java_is_woken("w1", opened_at);
 	java_is_woken("w2", opened_at);
-	expect_woken(call, opened_at);
+	c_is_woken(call, opened_at);
 	waiter_free(call);
 	check_count(latch, name, 0);
 	hf_latch_close(latch);
@@ -472,7 +457,7 @@ static void latch_deleted_by_java_opens_to_c(void **state)
 	struct waiter *call = SLEEPER(.latch = latch);
 	long long deleted_at = test_now_ms();
 	assert_true(peer_is_true(interop_peer, "t1 delete latch %s", name));
-	expect_woken(call, deleted_at);
+	c_is_woken(call, deleted_at);
 	waiter_free(call);
 	hf_latch_close(latch);
 }
