@@ -78,18 +78,6 @@ static void measure_own(void *arg, const struct work *work, struct tally *ret_ta
 	run_crew(work, run_own, arg, ret_tally);
 }
 
-static void answer_own(void *arg, const struct work *work)
-{
-	struct tally tally;
-	measure_own(arg, work, &tally);
-	print_pairs(&tally, tally.times[0].count);
-}
-
-static void answer_warm(void *arg, const struct work *work)
-{
-	warm_up(measure_own, arg, work);
-}
-
 /* ---- asynchronous ---- */
 
 /* All owners in flight. Completions run on one thread, so only they use what is not atomic. */
@@ -456,11 +444,11 @@ static void answer_idle(void *arg, const struct work *work)
 /* ---- main ---- */
 
 static const struct job jobs[] = {
-	{.kind = "warm", .run = answer_warm},   {.kind = "own", .run = answer_own},
-	{.kind = "async", .run = answer_async}, {.kind = "hand", .run = answer_hand},
-	{.kind = "fair", .run = answer_fair},   {.kind = "rw", .run = answer_rw},
-	{.kind = "held", .run = answer_held},   {.kind = "memory", .run = answer_memory},
-	{.kind = "idle", .run = answer_idle},   {0},
+	{.kind = "warm", .warm_up = measure_own}, {.kind = "own", .pairs = measure_own},
+	{.kind = "async", .run = answer_async},   {.kind = "hand", .run = answer_hand},
+	{.kind = "fair", .run = answer_fair},     {.kind = "rw", .run = answer_rw},
+	{.kind = "held", .run = answer_held},     {.kind = "memory", .run = answer_memory},
+	{.kind = "idle", .run = answer_idle},     {0},
 };
 
 static struct board *map_board(const char *path)

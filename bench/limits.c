@@ -66,18 +66,6 @@ static void measure_own(void *arg, const struct work *work, struct tally *ret_ta
 	run_crew(work, run_own, arg, ret_tally);
 }
 
-static void answer_own(void *arg, const struct work *work)
-{
-	struct tally tally;
-	measure_own(arg, work, &tally);
-	print_pairs(&tally, tally.times[0].count);
-}
-
-static void warm_own(void *arg, const struct work *work)
-{
-	warm_up(measure_own, arg, work);
-}
-
 /* ---- one connection, all owners in flight ---- */
 
 /* One command of each owner, all in one buffer. */
@@ -165,18 +153,6 @@ static void measure_pipelined(void *arg, const struct work *work, struct tally *
 	free(granted.data);
 	free(releases.data);
 	free(acquires.data);
-}
-
-static void answer_pipelined(void *arg, const struct work *work)
-{
-	struct tally tally;
-	measure_pipelined(arg, work, &tally);
-	print_pairs(&tally, tally.times[0].count);
-}
-
-static void warm_pipelined(void *arg, const struct work *work)
-{
-	warm_up(measure_pipelined, arg, work);
 }
 
 /* ---- one script per grant ---- */
@@ -280,28 +256,23 @@ static void answer_move(void *arg, const struct work *work)
 	printf(", \"wait_max\": %.2f}\n", (double)wait->longest / 1000);
 }
 
-static void warm_move(void *arg, const struct work *work)
-{
-	warm_up(measure_move, arg, work);
-}
-
 /* ---- main ---- */
 
 static const struct job own_jobs[] = {
-	{.kind = "warm", .run = warm_own},
-	{.kind = "own", .run = answer_own},
+	{.kind = "warm", .warm_up = measure_own},
+	{.kind = "own", .pairs = measure_own},
 	{.why = "a bare loop only locks and unlocks free locks"},
 };
 
 static const struct job pipelined_jobs[] = {
-	{.kind = "warm", .run = warm_pipelined},
-	{.kind = "own", .run = answer_pipelined},
-	{.kind = "async", .run = answer_pipelined},
+	{.kind = "warm", .warm_up = measure_pipelined},
+	{.kind = "own", .pairs = measure_pipelined},
+	{.kind = "async", .pairs = measure_pipelined},
 	{.why = "a pipelined loop only locks and unlocks free locks"},
 };
 
 static const struct job move_jobs[] = {
-	{.kind = "warm", .run = warm_move},
+	{.kind = "warm", .warm_up = measure_move},
 	{.kind = "hand", .run = answer_move},
 	{.why = "the script only moves one hold between owners"},
 };

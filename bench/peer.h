@@ -25,10 +25,15 @@ struct work {
 	char name[PEER_MAX_NAME + 1];
 };
 
-/* One thing that the program can do, or, without run, why it cannot. */
+struct tally;
+typedef void measure_fn(void *arg, const struct work *work, struct tally *ret_tally);
+
+/* One thing that the program can do: one of the three, or, without them, why it cannot. */
 struct job {
 	const char *kind;
 	void (*run)(void *arg, const struct work *work); /* prints the answer */
+	measure_fn *pairs;                               /* counts pairs in times[0] */
+	measure_fn *warm_up;                             /* of this measurement */
 	const char *why;
 };
 
@@ -61,33 +66,6 @@ static inline void parse_work(char *line, struct work *ret_work)
 		fail("a name of more than %d bytes", PEER_MAX_NAME);
 	if ((n == 4 && ret_work->count < 1) || (n >= 3 && !(ret_work->seconds > 0)))
 		fail("%s: count and seconds must be above 0", words[0]);
-}
-
-static inline void run_job(const struct job *jobs, void *arg, const struct work *work)
-{
-	while (jobs->kind && strcmp(jobs->kind, work->kind) != 0)
-		jobs++;
-	if (jobs->run)
-		jobs->run(arg, work);
-	else
-		printf("{\"unsupported\": \"%s\"}\n", jobs->why ? jobs->why : "unknown workload");
-	fflush(stdout);
-}
-
-/* Answers commands until "quit" or the end of input. The last job has no kind. */
-static inline int serve(const struct job *jobs, void *arg)
-{
-	char *line = NULL;
-	size_t size = 0;
-	struct work work;
-	while (getline(&line, &size, stdin) > 0) {
-		parse_work(line, &work);
-		if (strcmp(work.kind, "quit") == 0)
-			break;
-		run_job(jobs, arg, &work);
-	}
-	free(line);
-	return 0;
 }
 
 /* For --start, once the lock is held: prints that it is, and waits for a byte of input. */
@@ -193,8 +171,6 @@ static inline void run_crew(const struct work *work, void *(*body)(void *), void
 
 /* ---- workloads that are the same for all ---- */
 
-typedef void measure_fn(void *arg, const struct work *work, struct tally *ret_tally);
-
 /* Prints the number of pairs, and the latencies of those that were timed. */
 static inline void print_pairs(const struct tally *tally, uint64_t pairs)
 {
@@ -203,6 +179,13 @@ static inline void print_pairs(const struct tally *tally, uint64_t pairs)
 	print_us("p99", &tally->times[0], 0.99);
 	print_us("p999", &tally->times[0], 0.999);
 	printf("}\n");
+}
+
+static inline void answer_pairs(measure_fn *measure, void *arg, const struct work *work)
+{
+	struct tally tally;
+	measure(arg, work, &tally);
+	print_pairs(&tally, tally.times[0].count);
 }
 
 /* Half of the time with one thread and half of it with eight. */
@@ -214,6 +197,39 @@ static inline void warm_up(measure_fn *measure, void *arg, const struct work *wo
 	for (half.count = 1; half.count <= 8; half.count += 7)
 		measure(arg, &half, &tally);
 	printf("{}\n");
+}
+
+/* ---- answering ---- */
+
+static inline void run_job(const struct job *jobs, void *arg, const struct work *work)
+{
+	while (jobs->kind && strcmp(jobs->kind, work->kind) != 0)
+		jobs++;
+	if (jobs->run)
+		jobs->run(arg, work);
+	else if (jobs->pairs)
+		answer_pairs(jobs->pairs, arg, work);
+	else if (jobs->warm_up)
+		warm_up(jobs->warm_up, arg, work);
+	else
+		printf("{\"unsupported\": \"%s\"}\n", jobs->why ? jobs->why : "unknown workload");
+	fflush(stdout);
+}
+
+/* Answers commands until "quit" or the end of input. The last job has no kind. */
+static inline int serve(const struct job *jobs, void *arg)
+{
+	char *line = NULL;
+	size_t size = 0;
+	struct work work;
+	while (getline(&line, &size, stdin) > 0) {
+		parse_work(line, &work);
+		if (strcmp(work.kind, "quit") == 0)
+			break;
+		run_job(jobs, arg, &work);
+	}
+	free(line);
+	return 0;
 }
 
 #endif

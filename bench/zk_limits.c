@@ -108,21 +108,9 @@ static void measure_own(void *arg, const struct work *work, struct tally *ret_ta
 	run_crew(work, run_own, arg, ret_tally);
 }
 
-static void answer_own(void *arg, const struct work *work)
-{
-	struct tally tally;
-	measure_own(arg, work, &tally);
-	print_pairs(&tally, tally.times[0].count);
-}
-
-static void answer_warm(void *arg, const struct work *work)
-{
-	warm_up(measure_own, arg, work);
-}
-
 static const struct job jobs[] = {
-	{.kind = "warm", .run = answer_warm},
-	{.kind = "own", .run = answer_own},
+	{.kind = "warm", .warm_up = measure_own},
+	{.kind = "own", .pairs = measure_own},
 	{.why = "a bare loop only locks and unlocks free locks"},
 };
 
