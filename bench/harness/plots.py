@@ -106,6 +106,15 @@ def by_speed(figures, item, rows, metric="rate"):
     return sorted(rows, key=speed)
 
 
+def one_panel(bars, path, title, left=0.30):
+    """Bars that begin at this part of the width."""
+    width, height = 860, bars.height() + 130
+    return (HEAD.format(width=width, height=height, path=path) + bars.blocks("d") +
+            heading(title, bars.series, width, height) +
+            f"set tmargin at screen {1 - 62 / height:.4f}\nset bmargin at screen {60 / height:.4f}\n" +
+            f"set lmargin at screen {left:.2f}\nset rmargin at screen 0.98\n" + bars.commands("d"))
+
+
 def draw_threads(figures, path):
     items = ["own-1", "own-16", "own-64"]
     rows = [row for row in by_speed(figures, "own-64", figures.titles)
@@ -114,12 +123,7 @@ def draw_threads(figures, path):
         return None
     bars = Bars("", "pairs per second, as a ratio to the bare loop in C", ["1 thread", "16 threads", "64 threads"],
                 [(label(figures, row), [figures.to_bare(item, row) for item in items]) for row in rows])
-    width, height = 860, bars.height() + 130
-    return (HEAD.format(width=width, height=height, path=path) + bars.blocks("d") +
-            heading("Each thread locks and unlocks its own lock; client and server share one core", bars.series, width,
-                    height) +
-            f"set tmargin at screen {1 - 62 / height:.4f}\nset bmargin at screen {60 / height:.4f}\n" +
-            "set lmargin at screen 0.30\nset rmargin at screen 0.98\n" + bars.commands("d"))
+    return one_panel(bars, path, "Each thread locks and unlocks its own lock; client and server share one core")
 
 
 def two_panels(left, right, path, title, note=""):
@@ -158,12 +162,7 @@ def draw_replicas(figures, path):
     bars = Bars("", "pairs per second, as a ratio to Holdfast on one server without a replica",
                 ["1 thread", "64 threads"],
                 [(label(figures, row), [figures.to_one_server(item, row) for item in items]) for row in rows])
-    width, height = 860, bars.height() + 130
-    return (HEAD.format(width=width, height=height, path=path) + bars.blocks("d") +
-            heading("A replica acknowledges each lock; client, master and replica share one core", bars.series, width,
-                    height) +
-            f"set tmargin at screen {1 - 62 / height:.4f}\nset bmargin at screen {60 / height:.4f}\n" +
-            "set lmargin at screen 0.34\nset rmargin at screen 0.98\n" + bars.commands("d"))
+    return one_panel(bars, path, "A replica acknowledges each lock; client, master and replica share one core", 0.34)
 
 
 def draw_latency(figures, path):
