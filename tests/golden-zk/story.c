@@ -1,37 +1,18 @@
 /* Reads the recorded stories of ZooKeeper. */
 #include "golden-zk/story.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "support/check.h"
+#include "support/percent.h"
 
 /* ---- words ---- */
 
-static int hex_digit(char c)
-{
-	if (isdigit((unsigned char)c))
-		return c - '0';
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 struct zk_story_data zk_story_decode(char *text)
 {
-	char *to = text;
-	if (strcmp(text, "%") == 0)
-		*text = 0;
-	for (const char *from = text; *from; to++) {
-		if (*from == '%' && hex_digit(from[1]) >= 0 && hex_digit(from[2]) >= 0) {
-			*to = (char)(hex_digit(from[1]) * 16 + hex_digit(from[2]));
-			from += 3;
-		} else {
-			*to = *from++;
-		}
-	}
-	*to = 0;
-	return (struct zk_story_data){text, (int)(to - text)};
+	return (struct zk_story_data){text, (int)percent_decode(text)};
 }
 
 /* Returns how many words there are, or -1 for more than max. */

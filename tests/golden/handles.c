@@ -128,40 +128,42 @@ int handle_open_lock(struct cast *cast, struct call *call, hf_lock **ret_lock)
 
 /* ---- the others ---- */
 
-hf_semaphore *handle_open_semaphore(struct cast *cast, struct call *call)
+static struct handle *find_or_add_handle(struct cast *cast, const struct call *call)
 {
 	struct handle *handle = find_handle(cast, call);
-	if (!handle) {
-		handle = add_handle(cast, call);
-		int rc = hf_semaphore_open(call->actor->client[0], call->word[3],
-		                           &handle->semaphore);
-		if (rc)
-			check_fail("%s: %s", call->line, hf_strerror(rc));
-	}
+	return handle ? handle : add_handle(cast, call);
+}
+
+static void check_opened(const struct call *call, int rc)
+{
+	if (rc)
+		check_fail("%s: %s", call->line, hf_strerror(rc));
+}
+
+hf_semaphore *handle_open_semaphore(struct cast *cast, struct call *call)
+{
+	struct handle *handle = find_or_add_handle(cast, call);
+	if (!handle->semaphore)
+		check_opened(call, hf_semaphore_open(call->actor->client[0], call->word[3],
+		                                     &handle->semaphore));
 	return handle->semaphore;
 }
 
 hf_permits *handle_open_permits(struct cast *cast, struct call *call)
 {
-	struct handle *handle = find_handle(cast, call);
-	if (!handle) {
-		handle = add_handle(cast, call);
-		int rc = hf_permits_open(call->actor->client[0], call->word[3], &handle->permits);
-		if (rc)
-			check_fail("%s: %s", call->line, hf_strerror(rc));
-	}
+	struct handle *handle = find_or_add_handle(cast, call);
+	if (!handle->permits)
+		check_opened(call, hf_permits_open(call->actor->client[0], call->word[3],
+		                                   &handle->permits));
 	return handle->permits;
 }
 
 hf_latch *handle_open_latch(struct cast *cast, struct call *call)
 {
-	struct handle *handle = find_handle(cast, call);
-	if (!handle) {
-		handle = add_handle(cast, call);
-		int rc = hf_latch_open(call->actor->client[0], call->word[3], &handle->latch);
-		if (rc)
-			check_fail("%s: %s", call->line, hf_strerror(rc));
-	}
+	struct handle *handle = find_or_add_handle(cast, call);
+	if (!handle->latch)
+		check_opened(call,
+		             hf_latch_open(call->actor->client[0], call->word[3], &handle->latch));
 	return handle->latch;
 }
 
@@ -170,14 +172,10 @@ void handles_close(struct cast *cast)
 	struct handle *handle = cast->handles;
 	while (handle) {
 		struct handle *next = handle->next;
-		if (handle->lock)
-			hf_lock_close(handle->lock);
-		if (handle->semaphore)
-			hf_semaphore_close(handle->semaphore);
-		if (handle->permits)
-			hf_permits_close(handle->permits);
-		if (handle->latch)
-			hf_latch_close(handle->latch);
+		hf_lock_close(handle->lock);
+		hf_semaphore_close(handle->semaphore);
+		hf_permits_close(handle->permits);
+		hf_latch_close(handle->latch);
 		free(handle->kind);
 		free(handle->name);
 		free(handle);

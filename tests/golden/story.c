@@ -1,12 +1,12 @@
 /* Reads the recorded stories. */
 #include "golden/story.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "support/check.h"
+#include "support/percent.h"
 
 char *texts_keep(struct texts *texts, char *text)
 {
@@ -26,27 +26,9 @@ void texts_clear(struct texts *texts)
 	*texts = (struct texts){0};
 }
 
-static int hex_digit(char c)
-{
-	if (isdigit((unsigned char)c))
-		return c - '0';
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 char *story_decode(char *text)
 {
-	char *to = text;
-	if (strcmp(text, "%") == 0)
-		*text = 0;
-	for (const char *from = text; *from; to++) {
-		if (*from == '%' && hex_digit(from[1]) >= 0 && hex_digit(from[2]) >= 0) {
-			*to = (char)(hex_digit(from[1]) * 16 + hex_digit(from[2]));
-			from += 3;
-		} else {
-			*to = *from++;
-		}
-	}
-	*to = 0;
+	(void)percent_decode(text);
 	return text;
 }
 
