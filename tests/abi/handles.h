@@ -30,6 +30,13 @@ static inline hf_client *open_measuring(void)
 	return client;
 }
 
+static inline int ignore_info(void *arg, const hf_info *info)
+{
+	(void)arg;
+	(void)info;
+	return 0;
+}
+
 static inline int ignore_text(void *arg, const char *bytes, size_t length)
 {
 	(void)arg;

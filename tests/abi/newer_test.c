@@ -13,13 +13,6 @@
 		ASSERT_CONTAINS(hf_error_detail(), UNKNOWN);                                       \
 	} while (0)
 
-static int ignore_info(void *arg, const hf_info *info)
-{
-	(void)arg;
-	(void)info;
-	return 0;
-}
-
 static void options_of_a_later_release_work(void **state)
 {
 	struct handles handles;

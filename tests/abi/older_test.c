@@ -32,13 +32,6 @@ _Static_assert(sizeof(hf_wait_options) == offsetof(hf_wait_options, cancel) + si
 	memset(&name.options, 0, sizeof name.options);                                             \
 	name.options.size = sizeof name.options
 
-static int ignore_info(void *arg, const hf_info *info)
-{
-	(void)arg;
-	(void)info;
-	return 0;
-}
-
 static void options_of_an_earlier_release_work(void **state)
 {
 	struct handles handles;

@@ -76,6 +76,18 @@ static inline char *zk_only_child(const char *path)
 	return child;
 }
 
+/* The path of the other child of two; free() it. */
+static inline char *zk_other_child(const char *path, const char *known)
+{
+	struct zk_raw_names names = {0};
+	assert_int_equal(zk_raw_children(zk_eye, path, &names, NULL), 0);
+	assert_int_equal(names.count, 2);
+	int other = strcmp(names.name[0], strrchr(known, '/') + 1) == 0;
+	char *child = check_format("%s/%s", path, names.name[other]);
+	zk_raw_names_clear(&names);
+	return child;
+}
+
 static inline void zk_make(const char *path, const char *data, enum zk_raw_mode mode)
 {
 	assert_int_equal(zk_raw_create(zk_eye, path, data, mode, NULL, NULL), 0);
