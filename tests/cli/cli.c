@@ -1,6 +1,7 @@
 /* Drives the real command: processes, their outputs, terminals, and the server they share. */
 #include "cli/cli.h"
 #include "cli/json.h"
+#include "support/process.h"
 #include "support/temp.h"
 
 #include <ctype.h>
@@ -12,7 +13,6 @@
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -69,12 +69,7 @@ static void set_environment(const char *url)
 /* In the forked child; the kernel kills it when the test program ends. */
 static _Noreturn void become(const char *url, const char *const *argv, pid_t parent)
 {
-	sigset_t none;
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(127);
+	process_depend_on(parent);
 	set_environment(url);
 	(void)execvp(argv[0], (char *const *)(uintptr_t)argv);
 	fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));

@@ -4,13 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "support/check.h"
@@ -46,8 +44,8 @@ struct peer {
 static _Noreturn void become(const char *const *argv, int input_fd, int output_fd, int error_fd,
                              pid_t parent)
 {
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() == parent && dup2(input_fd, 0) >= 0 && dup2(output_fd, 1) >= 0 &&
+	process_depend_on(parent);
+	if (dup2(input_fd, 0) >= 0 && dup2(output_fd, 1) >= 0 &&
 	    (error_fd < 0 || dup2(error_fd, 2) >= 0))
 		(void)execvp(argv[0], (char *const *)(uintptr_t)argv);
 	_exit(127);

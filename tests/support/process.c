@@ -15,8 +15,7 @@
 
 #define MAX_WORDS 64
 
-/* Runs in the child: only async-signal-safe calls, for the parent may have threads. */
-static _Noreturn void become(const char *const *argv, int output_fd, int error_fd, pid_t parent)
+void process_depend_on(pid_t parent)
 {
 	sigset_t none;
 	(void)sigemptyset(&none);
@@ -24,6 +23,12 @@ static _Noreturn void become(const char *const *argv, int output_fd, int error_f
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(127);
+}
+
+/* Runs in the child: only async-signal-safe calls, for the parent may have threads. */
+static _Noreturn void become(const char *const *argv, int output_fd, int error_fd, pid_t parent)
+{
+	process_depend_on(parent);
 	/*
 	 * Servers are stopped by some tests. In our own process group they would be stopped jobs,
 	 * for which the kernel hangs up the whole group once it is orphaned.

@@ -32,6 +32,12 @@ void process_freeze(pid_t pid);
 void process_thaw(pid_t pid);
 
 /*
+ * In a forked child: the kernel kills it when the thread that forked it ends, which may have been
+ * before this call. No signal stays blocked. Async-signal-safe.
+ */
+void process_depend_on(pid_t parent);
+
+/*
  * Forks and runs child in the new process with the write end of a pipe. Returns its wait status,
  * and what it wrote as text. A child that returns exits with _exit(99).
  */
