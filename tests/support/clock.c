@@ -17,15 +17,23 @@ void test_pause(void)
 	(void)nanosleep(&beat, NULL);
 }
 
+void test_pause_after(long long waited_ms)
+{
+	long long pause_ms = waited_ms < 40 ? 2 : waited_ms > 200 ? 10 : waited_ms / 20;
+	struct timespec pause = {.tv_nsec = (long)(pause_ms * 1000000)};
+	(void)nanosleep(&pause, NULL);
+}
+
 bool wait_until(bool (*condition)(void *arg), void *arg, long long timeout_ms)
 {
-	long long ends_at = test_now_ms() + timeout_ms;
+	long long began = test_now_ms();
 	for (;;) {
-		bool is_over = test_now_ms() >= ends_at;
+		long long waited_ms = test_now_ms() - began;
+		bool is_over = waited_ms >= timeout_ms;
 		if (condition(arg))
 			return true;
 		if (is_over)
 			return false;
-		test_pause();
+		test_pause_after(waited_ms);
 	}
 }
