@@ -38,18 +38,6 @@ static void start(struct hf__call *call, int64_t now)
 		hf__core_cancel(&call->client->core, &call->op, now);
 }
 
-int hf__call_guard(void)
-{
-	int before;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-	return before;
-}
-
-void hf__call_unguard(int before)
-{
-	pthread_setcancelstate(before, NULL);
-}
-
 void hf__call_enter(struct hf_client *client)
 {
 	atomic_fetch_add(&client->inside, 1);
@@ -152,12 +140,12 @@ int hf__call_run(struct hf__call *call, const struct hf__spec *spec)
 		hf__thread_unref(call->op.thread);
 		return fail_cancelled();
 	}
-	int before = hf__call_guard();
+	int before = hf__thread_guard();
 	hf__call_enter(client);
 	run_inside(call);
 	hf__cancel_leave(call->op.want.cancel, call);
 	hf__call_leave(client);
-	hf__call_unguard(before);
+	hf__thread_unguard(before);
 	if (call->op.result)
 		return hf__error(call->op.result, "%s", call->op.detail);
 	hf__error_clear();
@@ -238,7 +226,7 @@ static const char *explain_start(int error)
 static int start_new(struct hf__call *call)
 {
 	struct hf_client *client = call->client;
-	int before = hf__call_guard();
+	int before = hf__thread_guard();
 	hf__client_ref(client);
 	hf__engine_lock(&client->engine);
 	int rc = client->core.closed     ? HF_ECLOSED
@@ -249,7 +237,7 @@ static int start_new(struct hf__call *call)
 		start_inside(call);
 	hf__engine_unlock(&client->engine);
 	hf__client_unref(client);
-	hf__call_unguard(before);
+	hf__thread_unguard(before);
 	return rc ? hf__error(rc, "%s", explain_start(rc)) : 0;
 }
 

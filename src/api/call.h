@@ -5,6 +5,7 @@
 #ifndef HF_API_CALL_H
 #define HF_API_CALL_H
 
+#include "base/thread.h"
 #include "core/core.h"
 #include "engine/engine.h"
 
@@ -52,13 +53,6 @@ static inline bool hf__call_has_thread(const struct hf__call *call)
 	return !call->done && !call->inner;
 }
 
-/*
- * Bracket everything that takes the mutex, because a thread that is cancelled there would keep
- * it, and everything that blocks or has descriptors, memory or threads to give back. They nest:
- * hf__call_unguard() takes what hf__call_guard() returned.
- */
-int hf__call_guard(void);
-void hf__call_unguard(int before);
 /*
  * Bracket whatever takes long: a close waits until all have left. leave() still uses the client
  * after the close may continue, so its caller needs a reference, such as that of a lock handle.

@@ -225,9 +225,9 @@ int hf_client_open(const char *url, const hf_client_options *options, hf_client 
 	if (rc)
 		return rc;
 	ours.size = sizeof ours;
-	int before = hf__call_guard();
+	int before = hf__thread_guard();
 	rc = open_and_start(url, &ours, ret_client);
-	hf__call_unguard(before);
+	hf__thread_unguard(before);
 	return rc;
 }
 
@@ -266,9 +266,9 @@ int hf_client_close(hf_client *client)
 {
 	if (!client)
 		return 0;
-	int before = hf__call_guard();
+	int before = hf__thread_guard();
 	int rc = close_client(client);
-	hf__call_unguard(before);
+	hf__thread_unguard(before);
 	return rc;
 }
 
@@ -307,11 +307,11 @@ int hf_client_lease(hf_client *client, int64_t *ret_ms)
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
-	int before = hf__call_guard();
+	int before = hf__thread_guard();
 	hf__engine_lock(&client->engine);
 	*ret_ms = client->core.config.watchdog_ms;
 	hf__engine_unlock(&client->engine);
-	hf__call_unguard(before);
+	hf__thread_unguard(before);
 	return 0;
 }
 
@@ -324,9 +324,9 @@ int hf_client_fd(hf_client *client)
 		return rc;
 	if (hf__engine_in_callback(&client->engine))
 		return hf__error(HF_EINVAL, "hf_client_fd cannot be called in a callback");
-	int before = hf__call_guard();
+	int before = hf__thread_guard();
 	rc = hf__engine_user_fd(&client->engine);
-	hf__call_unguard(before);
+	hf__thread_unguard(before);
 	return rc < 0 ? hf__error(rc, "cannot create a file descriptor") : rc;
 }
 
@@ -337,7 +337,7 @@ int hf_client_dispatch(hf_client *client)
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
-	int before = hf__call_guard();
+	int before = hf__thread_guard();
 	hf__client_ref(client);
 	hf__call_enter(client);
 	hf__engine_lock(&client->engine);
@@ -346,7 +346,7 @@ int hf_client_dispatch(hf_client *client)
 	int n = asked ? hf__engine_dispatch(&client->engine) : 0;
 	hf__call_leave(client);
 	hf__client_unref(client);
-	hf__call_unguard(before);
+	hf__thread_unguard(before);
 	return asked ? n : hf__error(HF_EINVAL, "call hf_client_fd first");
 }
 
@@ -381,12 +381,12 @@ int hf_client_stats(hf_client *client, hf_stats *ret_stats)
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
-	int before = hf__call_guard();
+	int before = hf__thread_guard();
 	hf__engine_lock(&client->engine);
 	stats = client->core.stats;
 	count_now(client, NULL, &stats.held, &stats.waiting);
 	hf__engine_unlock(&client->engine);
-	hf__call_unguard(before);
+	hf__thread_unguard(before);
 	stats.size = size;
 	memset(ret_stats, 0, size);
 	memcpy(ret_stats, &stats, size < sizeof stats ? size : sizeof stats);
@@ -443,11 +443,11 @@ int hf_client_node(hf_client *client, int i, hf_node *ret_node)
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
-	int before = hf__call_guard();
+	int before = hf__thread_guard();
 	hf__engine_lock(&client->engine);
 	int n = find_node(client, i, &node);
 	hf__engine_unlock(&client->engine);
-	hf__call_unguard(before);
+	hf__thread_unguard(before);
 	if (i >= n)
 		return n;
 	node.size = size;

@@ -614,7 +614,7 @@ int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token)
 	if (rc)
 		return rc;
 	struct hf_client *client = lock->at.client;
-	int before = hf__call_guard();
+	int before = hf__thread_guard();
 	hf__engine_lock(&client->engine);
 	const struct hf__hold *hold = hf__hold_find(lock->at.record, owner_number(owner));
 	bool held = hold && hold->state == HF__HOLD_HELD && hf__clock_ms() < hold->valid_until;
@@ -624,7 +624,7 @@ int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token)
 		hf__call_explain_not_held(client, lock->at.record, owner_number(owner), why,
 		                          sizeof why);
 	hf__engine_unlock(&client->engine);
-	hf__call_unguard(before);
+	hf__thread_unguard(before);
 	if (!held)
 		return hf__error(HF_ENOTHELD, "%s", why);
 	*ret_token = token;
@@ -650,13 +650,13 @@ int hf_lock_durability(hf_lock *lock, hf_owner *owner, int *ret_replicas)
 	if (rc)
 		return rc;
 	struct hf_client *client = lock->at.client;
-	int before = hf__call_guard();
+	int before = hf__thread_guard();
 	hf__engine_lock(&client->engine);
 	const struct hf__hold *hold = hf__hold_find(lock->at.record, owner_number(owner));
 	bool held = hold && hold->state == HF__HOLD_HELD && hf__clock_ms() < hold->valid_until;
 	int replicas = held ? hold->replicas : 0;
 	hf__engine_unlock(&client->engine);
-	hf__call_unguard(before);
+	hf__thread_unguard(before);
 	if (!held)
 		return hf__error(HF_ENOTHELD, "%s: not held by this owner", lock->at.record->name);
 	*ret_replicas = replicas;
@@ -676,7 +676,7 @@ int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t 
 	if (rc)
 		return rc;
 	struct hf_client *client = lock->at.client;
-	int before = hf__call_guard();
+	int before = hf__thread_guard();
 	hf__engine_lock(&client->engine);
 	const struct hf__hold *hold = hf__hold_find(lock->at.record, owner_number(owner));
 	held = hold && hold->state == HF__HOLD_HELD;
@@ -687,7 +687,7 @@ int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t 
 		hf__call_explain_not_held(client, lock->at.record, owner_number(owner), why,
 		                          sizeof why);
 	hf__engine_unlock(&client->engine);
-	hf__call_unguard(before);
+	hf__thread_unguard(before);
 	if (!held)
 		return hf__error(HF_ENOTHELD, "%s", why);
 	return 0;

@@ -38,10 +38,10 @@ void hf__members_unref(struct hf__several *several)
 {
 	if (atomic_fetch_sub(&several->refs, 1) != 1)
 		return;
-	int before = hf__call_guard();
+	int before = hf__thread_guard();
 	unlist(several);
 	free_several(several);
-	hf__call_unguard(before);
+	hf__thread_unguard(before);
 }
 
 /* One order for all that name the same locks, whatever order they name them in. */
@@ -239,7 +239,7 @@ static int open_several(hf_lock *const *members, size_t n, size_t need, hf_lock 
 		return hf__error(HF_ENOMEM, "no memory for a lock handle");
 	}
 	int rc = need < n ? hf__red_check(several) : 0;
-	int before = hf__call_guard();
+	int before = hf__thread_guard();
 	if (!rc) {
 		several = share(several);
 		rc = add_handle(several);
@@ -252,7 +252,7 @@ static int open_several(hf_lock *const *members, size_t n, size_t need, hf_lock 
 		lock->at.client = several->member[0].lock.at.client;
 		*ret_lock = lock;
 	}
-	hf__call_unguard(before);
+	hf__thread_unguard(before);
 	return rc;
 }
 
@@ -279,9 +279,9 @@ void hf__members_close(struct hf__several *several)
 {
 	if (hf__client_check(several->member[0].lock.at.client))
 		return;
-	int before = hf__call_guard();
+	int before = hf__thread_guard();
 	remove_handle(several);
-	hf__call_unguard(before);
+	hf__thread_unguard(before);
 }
 
 /* Removes one from the client's table and returns a reference to it; NULL if there is none. */

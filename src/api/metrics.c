@@ -80,7 +80,7 @@ static const char *backend_of(const struct hf__settings *settings)
 static int copy_all(struct hf_client *client, struct hf__snapshot *snapshot, bool by_name)
 {
 	const struct hf__core *core = &client->core;
-	int before = hf__call_guard();
+	int before = hf__thread_guard();
 	hf__engine_lock(&client->engine);
 	(void)hf__client_now(client);
 	snapshot->metrics = *core->metrics;
@@ -91,7 +91,7 @@ static int copy_all(struct hf_client *client, struct hf__snapshot *snapshot, boo
 	snapshot->connected = core->links_up > 0;
 	int rc = count_all(client, snapshot, by_name);
 	hf__engine_unlock(&client->engine);
-	hf__call_unguard(before);
+	hf__thread_unguard(before);
 	snapshot->backend = backend_of(&client->settings);
 	return rc;
 }
@@ -291,9 +291,9 @@ int hf_client_metrics_file(hf_client *client, const char *path, const hf_metrics
 	if (rc)
 		return rc;
 	ours.format = HF_PROMETHEUS;
-	int before = hf__call_guard();
+	int before = hf__thread_guard();
 	rc = replace_file(client, path, &ours);
-	hf__call_unguard(before);
+	hf__thread_unguard(before);
 	return rc;
 }
 
@@ -359,11 +359,11 @@ int hf_histogram_get(hf_client *client, hf_histogram_id id, hf_histogram *ret_hi
 			"ret_histogram->size: %zu is wrong; set it to sizeof(hf_histogram)", size);
 	if (id < HF_HISTOGRAM_WAIT || id > HF_HISTOGRAM_ROUND_TRIP)
 		return hf__error(HF_EINVAL, "id: %d is not an hf_histogram_id", (int)id);
-	int before = hf__call_guard();
+	int before = hf__thread_guard();
 	hf__engine_lock(&client->engine);
 	struct hf__histogram histogram = gather(client->core.metrics, id);
 	hf__engine_unlock(&client->engine);
-	hf__call_unguard(before);
+	hf__thread_unguard(before);
 	describe(&histogram, id, &ours);
 	ours.size = size;
 	memset(ret_histogram, 0, size);

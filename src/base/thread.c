@@ -1,4 +1,4 @@
-/* Starts the library's own threads, and knows when one of the program's threads has ended. */
+/* Starts threads, knows when one has ended, and keeps one from being cancelled. */
 #include "base/thread.h"
 
 #include <holdfast/holdfast.h>
@@ -47,6 +47,18 @@ static struct hf__thread *new_thread(void)
 		return NULL;
 	}
 	return thread;
+}
+
+int hf__thread_guard(void)
+{
+	int before;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	return before;
+}
+
+void hf__thread_unguard(int before)
+{
+	pthread_setcancelstate(before, NULL);
 }
 
 int hf__thread_start(pthread_t *ret_thread, void *(*body)(void *), void *arg, size_t stack)

@@ -1,4 +1,7 @@
-/* Starts the library's own threads, and knows when one of the program's threads has ended. */
+/*
+ * Starts the library's own threads, knows when one of the program's threads has ended, and keeps
+ * these from being cancelled in between.
+ */
 #ifndef HF_BASE_THREAD_H
 #define HF_BASE_THREAD_H
 
@@ -12,6 +15,14 @@
  * HF_ESYSTEM.
  */
 int hf__thread_start(pthread_t *ret_thread, void *(*body)(void *), void *arg, size_t stack);
+
+/*
+ * Bracket everything that takes a mutex, because a thread that is cancelled there would keep it,
+ * and everything that blocks or has descriptors, memory or threads to give back. They nest:
+ * hf__thread_unguard() takes what hf__thread_guard() returned.
+ */
+int hf__thread_guard(void);
+void hf__thread_unguard(int before);
 
 struct hf__thread;
 
