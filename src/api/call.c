@@ -38,18 +38,6 @@ static void start(struct hf__call *call, int64_t now)
 		hf__core_cancel(&call->client->core, &call->op, now);
 }
 
-void hf__call_enter(struct hf_client *client)
-{
-	atomic_fetch_add(&client->inside, 1);
-}
-
-/* The last one to leave lets the close continue. */
-void hf__call_leave(struct hf_client *client)
-{
-	if (atomic_fetch_sub(&client->inside, 1) == 1 && atomic_load(&client->closing))
-		hf__sleep_wake_word(&client->inside);
-}
-
 static const char hold_is_gone[] = "lost: the hold that this call was about is gone";
 
 static bool is_hold_of(const struct hf__hold *hold, uint64_t owner)
@@ -141,10 +129,10 @@ int hf__call_run(struct hf__call *call, const struct hf__spec *spec)
 		return fail_cancelled();
 	}
 	int before = hf__thread_guard();
-	hf__call_enter(client);
+	hf__client_enter(client);
 	run_inside(call);
 	hf__cancel_leave(call->op.want.cancel, call);
-	hf__call_leave(client);
+	hf__client_leave(client);
 	hf__thread_unguard(before);
 	if (call->op.result)
 		return hf__error(call->op.result, "%s", call->op.detail);

@@ -53,13 +53,6 @@ static inline bool hf__call_has_thread(const struct hf__call *call)
 	return !call->done && !call->inner;
 }
 
-/*
- * Bracket whatever takes long: a close waits until all have left. leave() still uses the client
- * after the close may continue, so its caller needs a reference, such as that of a lock handle.
- */
-void hf__call_enter(struct hf_client *client);
-void hf__call_leave(struct hf_client *client);
-
 /* Makes the call ready to be started. */
 void hf__call_init(struct hf__call *call, const struct hf__spec *spec);
 /* Frees an allocated call that has finished, or was not started. */

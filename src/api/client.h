@@ -136,10 +136,20 @@ static inline int64_t hf__client_now(struct hf_client *client)
 	metrics->now_us = hf__clock_us();
 	return metrics->now_us / 1000;
 }
+/* The first reference, for this process only; 0 or HF_ESYSTEM. */
+int hf__client_init(struct hf_client *client);
+/* Frees the memory that only the client itself uses. */
+void hf__client_done(struct hf_client *client);
 /* 0, or HF_EFORKED in a forked child. To be called before any mutex is taken. */
 int hf__client_check(const struct hf_client *client);
 void hf__client_ref(struct hf_client *client);
 void hf__client_unref(struct hf_client *client);
+/*
+ * Bracket whatever takes long: a close waits until all have left. leave() still uses the client
+ * after the close may continue, so its caller needs a reference, such as that of a lock handle.
+ */
+void hf__client_enter(struct hf_client *client);
+void hf__client_leave(struct hf_client *client);
 
 /* ---- handle.c ---- */
 /* Checks the pointers that every open function takes; `ret_name` names the last one. */

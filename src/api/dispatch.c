@@ -1,4 +1,4 @@
-/* The callbacks of a client: completions of asynchronous calls, news of holds, log lines. */
+/* The callbacks of a client: completions of calls, news of holds, log lines; and who runs them. */
 #include "api/client.h"
 
 #include <inttypes.h>
@@ -203,4 +203,41 @@ static int report_log(struct hf_client *client)
 int hf__dispatch_run(void *client)
 {
 	return complete_calls(client) + report_news(client) + report_log(client);
+}
+
+/* ---- the user's own loop ---- */
+
+int hf_client_fd(hf_client *client)
+{
+	if (!client)
+		return hf__error_null("client");
+	int rc = hf__client_check(client);
+	if (rc)
+		return rc;
+	if (hf__engine_in_callback(&client->engine))
+		return hf__error(HF_EINVAL, "hf_client_fd cannot be called in a callback");
+	int before = hf__thread_guard();
+	rc = hf__engine_user_fd(&client->engine);
+	hf__thread_unguard(before);
+	return rc < 0 ? hf__error(rc, "cannot create a file descriptor") : rc;
+}
+
+int hf_client_dispatch(hf_client *client)
+{
+	if (!client)
+		return hf__error_null("client");
+	int rc = hf__client_check(client);
+	if (rc)
+		return rc;
+	int before = hf__thread_guard();
+	hf__client_ref(client);
+	hf__client_enter(client);
+	hf__engine_lock(&client->engine);
+	bool asked = client->engine.user_fd >= 0;
+	hf__engine_unlock(&client->engine);
+	int n = asked ? hf__engine_dispatch(&client->engine) : 0;
+	hf__client_leave(client);
+	hf__client_unref(client);
+	hf__thread_unguard(before);
+	return asked ? n : hf__error(HF_EINVAL, "call hf_client_fd first");
 }
