@@ -155,23 +155,6 @@ static struct hf__several *share(struct hf__several *several)
 	return found;
 }
 
-/* Finds out about losses that were not reported because there was no handle. */
-static void review(struct hf__several *several)
-{
-	pthread_mutex_lock(&several->mutex);
-	for (struct hf__list *link = several->wholes.next; link != &several->wholes;) {
-		struct hf__whole *whole = hf__list_item(link, struct hf__whole, link);
-		whole->users++;
-		hf__whole_review(whole, hf__clock_ms());
-		pthread_mutex_unlock(&several->mutex);
-		hf__repair_start_all(whole);
-		pthread_mutex_lock(&several->mutex);
-		link = link->next;
-		hf__whole_leave(whole);
-	}
-	pthread_mutex_unlock(&several->mutex);
-}
-
 /* One more handle. With the first one of a red lock, losses begin to be reported. */
 static int add_handle(struct hf__several *several)
 {
@@ -183,7 +166,7 @@ static int add_handle(struct hf__several *several)
 	several->kept = several->kept && rc;
 	pthread_mutex_unlock(&several->mutex);
 	if (joins && !rc)
-		review(several);
+		hf__repair_review(several);
 	if (was_kept)
 		hf__members_unref(several);
 	return rc;
@@ -223,7 +206,7 @@ static void remove_handle(struct hf__several *several)
 		if (several->need < several->n)
 			hf__red_leave(several);
 		hf__list_each (link, &several->wholes)
-			hf__repair_stop(hf__list_item(link, struct hf__whole, link));
+			hf__whole_stop_repairs(hf__list_item(link, struct hf__whole, link));
 		hf__members_keep(several);
 	}
 	pthread_mutex_unlock(&several->mutex);

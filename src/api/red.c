@@ -191,7 +191,7 @@ static void lose(struct hf__member *member, uint64_t owner, uint64_t wire)
 	pthread_mutex_unlock(&several->mutex);
 	if (!whole)
 		return;
-	hf__repair_start_all(whole);
+	hf__repair_start(whole);
 	pthread_mutex_lock(&several->mutex);
 	hf__whole_leave(whole);
 	pthread_mutex_unlock(&several->mutex);

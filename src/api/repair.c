@@ -35,12 +35,6 @@ static void make_token(struct hf__stake *stake)
 	atomic_store(&stake->cancel.fired, false);
 }
 
-void hf__repair_free(struct hf__stake *stake)
-{
-	if (stake->has_token)
-		hf__cancel_done(&stake->cancel);
-}
-
 /* ---- what to do next. Mutex held. ---- */
 
 /* The member is to count, the others still hold the lock, and nobody is taking it away. */
@@ -50,18 +44,6 @@ static bool is_wanted(const struct hf__stake *stake, int64_t now)
 	hf_state state;
 	return stake->wanted && whole->levels > 0 && whole->several->handles > 0 &&
 	       !whole->several->forcing && hf__whole_left(whole, now, &state) > 0;
-}
-
-void hf__repair_stop(struct hf__whole *whole)
-{
-	for (size_t i = 0; i < whole->several->n; i++) {
-		struct hf__stake *stake = &whole->stake[i];
-		bool waits = stake->repair == HF__REPAIR_TAKE || stake->repair == HF__REPAIR_PAUSE;
-		bool wanted = stake->wanted && whole->levels > 0 && !whole->lost &&
-		              whole->several->handles > 0;
-		if (waits && !wanted)
-			hf_cancel_fire(&stake->cancel);
-	}
 }
 
 static enum hf__repair choose(const struct hf__stake *stake, int64_t now)
@@ -272,7 +254,8 @@ static void carry_on(struct hf__stake *stake)
 			return;
 }
 
-void hf__repair_start(struct hf__stake *stake)
+/* Starts what is to be done for the member, if anything. */
+static void start(struct hf__stake *stake)
 {
 	struct hf__several *several = stake->whole->several;
 	pthread_mutex_lock(&several->mutex);
@@ -288,8 +271,34 @@ void hf__repair_start(struct hf__stake *stake)
 		carry_on(stake);
 }
 
-void hf__repair_start_all(struct hf__whole *whole)
+void hf__repair_start(struct hf__whole *whole)
 {
 	for (size_t i = 0; i < whole->several->n; i++)
-		hf__repair_start(&whole->stake[i]);
+		start(&whole->stake[i]);
+}
+
+/* The next owner in the list, or the first one after NULL, that holds the whole. Mutex held. */
+static struct hf__whole *next_held(struct hf__several *several, struct hf__whole *after)
+{
+	struct hf__list *link = after ? after->link.next : several->wholes.next;
+	while (link != &several->wholes && hf__list_item(link, struct hf__whole, link)->levels == 0)
+		link = link->next;
+	return link == &several->wholes ? NULL : hf__list_item(link, struct hf__whole, link);
+}
+
+void hf__repair_review(struct hf__several *several)
+{
+	pthread_mutex_lock(&several->mutex);
+	struct hf__whole *whole = next_held(several, NULL);
+	while (whole) {
+		whole->users++; /* so it stays in the list */
+		hf__whole_review(whole, hf__clock_ms());
+		pthread_mutex_unlock(&several->mutex);
+		hf__repair_start(whole);
+		pthread_mutex_lock(&several->mutex);
+		struct hf__whole *next = next_held(several, whole);
+		hf__whole_leave(whole);
+		whole = next;
+	}
+	pthread_mutex_unlock(&several->mutex);
 }

@@ -130,15 +130,24 @@ static void note_releases(struct hf__work *work)
 	}
 }
 
+/* Meanwhile no member was acquired again. */
+static void end_force(struct hf__several *several)
+{
+	pthread_mutex_lock(&several->mutex);
+	several->forcing--;
+	pthread_mutex_unlock(&several->mutex);
+	hf__repair_review(several);
+}
+
 /* The call finishes. What is left to do continues in the background. */
 static void leave(struct hf__work *work)
 {
 	struct hf__whole *whole = work->whole;
 	if (work->want.verb == HF__OP_FORCE)
-		hf__whole_end_force(work->several, hf__clock_ms());
+		end_force(work->several);
 	if (!whole)
 		return;
-	hf__repair_start_all(whole);
+	hf__repair_start(whole);
 	pthread_mutex_lock(&work->several->mutex);
 	hf__members_keep(work->several);
 	hf__whole_leave(whole);

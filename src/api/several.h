@@ -188,21 +188,21 @@ void hf__whole_add(struct hf__stake *stake, uint64_t wire);
 bool hf__whole_has(const struct hf__stake *stake);
 /* The most levels that the member should have. */
 int32_t hf__whole_most(const struct hf__stake *stake);
-/* Checks which members are still held, after a time in which losses were not reported. */
+/* Notes which members are not held any more. */
 void hf__whole_review(struct hf__whole *whole, int64_t now);
 /* This hold of the member was lost. */
 void hf__whole_lose(struct hf__whole *whole, size_t member, uint64_t wire, int64_t now);
-
-/* Without the mutex, after a forced release: notes who lost the whole, repairs what others have. */
-void hf__whole_end_force(struct hf__several *several, int64_t now);
+/* Ends acquires and pauses of repairs for members that are no longer wanted. */
+void hf__whole_stop_repairs(struct hf__whole *whole);
 
 /* ---- repair.c: background work, at most one step at a time per member and owner ---- */
-/* Starts what is to be done for the member, if anything. Without the mutex, as the next. */
-void hf__repair_start(struct hf__stake *stake);
-void hf__repair_start_all(struct hf__whole *whole);
-/* Ends acquires and pauses for members that are no longer wanted. Mutex held. */
-void hf__repair_stop(struct hf__whole *whole);
-void hf__repair_free(struct hf__stake *stake);
+/* Starts what is to be done for the members, if anything. Without the mutex, as the next. */
+void hf__repair_start(struct hf__whole *whole);
+/*
+ * After a time in which losses were not reported or members not acquired again: notes which owners
+ * lost the whole, and repairs what the others have.
+ */
+void hf__repair_review(struct hf__several *several);
 
 /* ---- multi.c ---- */
 /* Plans the next round of an acquire of all members. A round without subcalls ends the call. */

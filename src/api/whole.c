@@ -88,7 +88,8 @@ void hf__whole_free(struct hf__whole *whole)
 	hf__list_remove(&whole->link);
 	free_spares(whole);
 	for (size_t i = 0; i < whole->several->n; i++)
-		hf__repair_free(&whole->stake[i]);
+		if (whole->stake[i].has_token)
+			hf__cancel_done(&whole->stake[i].cancel);
 	free(whole);
 }
 
@@ -132,13 +133,25 @@ static int64_t measure(const struct hf__several *several, const struct hf__whole
 	return least;
 }
 
+void hf__whole_stop_repairs(struct hf__whole *whole)
+{
+	for (size_t i = 0; i < whole->several->n; i++) {
+		struct hf__stake *stake = &whole->stake[i];
+		bool waits = stake->repair == HF__REPAIR_TAKE || stake->repair == HF__REPAIR_PAUSE;
+		bool wanted = stake->wanted && whole->levels > 0 && !whole->lost &&
+		              whole->several->handles > 0;
+		if (waits && !wanted)
+			hf_cancel_fire(&stake->cancel);
+	}
+}
+
 int64_t hf__whole_left(struct hf__whole *whole, int64_t now, hf_state *ret_state)
 {
 	assert(whole->levels > 0);
 	int64_t least = measure(whole->several, whole, whole->owner, now, ret_state);
 	if (least == 0 && !whole->lost) {
 		whole->lost = true;
-		hf__repair_stop(whole);
+		hf__whole_stop_repairs(whole);
 	}
 	if (HF__RED_MUTANT(FORGIVEN))
 		whole->lost = least == 0;
@@ -302,7 +315,7 @@ static void stop_watching(struct hf__whole *whole)
 		if (stake->retaken)
 			stake->counts = false;
 	}
-	hf__repair_stop(whole);
+	hf__whole_stop_repairs(whole);
 }
 
 uint64_t hf__whole_lower(struct hf__whole *whole, uint64_t *ret_wire)
@@ -320,7 +333,7 @@ void hf__whole_clear(struct hf__whole *whole)
 	whole->levels = 0;
 	free_spares(whole);
 	begin_era(whole);
-	hf__repair_stop(whole);
+	hf__whole_stop_repairs(whole);
 }
 
 void hf__whole_review(struct hf__whole *whole, int64_t now)
@@ -339,31 +352,4 @@ void hf__whole_lose(struct hf__whole *whole, size_t member, uint64_t wire, int64
 		return;
 	miss(stake);
 	(void)hf__whole_left(whole, now, &state);
-}
-
-/* The next owner in the list, or the first one after NULL, that holds the whole. Mutex held. */
-static struct hf__whole *next_held(struct hf__several *several, struct hf__whole *after)
-{
-	struct hf__list *link = after ? after->link.next : several->wholes.next;
-	while (link != &several->wholes && hf__list_item(link, struct hf__whole, link)->levels == 0)
-		link = link->next;
-	return link == &several->wholes ? NULL : hf__list_item(link, struct hf__whole, link);
-}
-
-void hf__whole_end_force(struct hf__several *several, int64_t now)
-{
-	pthread_mutex_lock(&several->mutex);
-	several->forcing--;
-	struct hf__whole *whole = next_held(several, NULL);
-	while (whole) {
-		whole->users++; /* so it stays in the list */
-		hf__whole_review(whole, now);
-		pthread_mutex_unlock(&several->mutex);
-		hf__repair_start_all(whole);
-		pthread_mutex_lock(&several->mutex);
-		struct hf__whole *next = next_held(several, whole);
-		hf__whole_leave(whole);
-		whole = next;
-	}
-	pthread_mutex_unlock(&several->mutex);
 }
