@@ -1,8 +1,6 @@
 /* The life of a client: references, calls inside it, and which process it belongs to. */
 #include "api/client.h"
 
-#include "engine/sleep.h"
-
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>

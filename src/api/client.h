@@ -194,13 +194,8 @@ void hf__handle_set_amount(struct hf__spec *spec, const char *name, int64_t amou
 /* The id of a permit of this client, as users see it. */
 void hf__permits_id(const struct hf_client *client, uint64_t wire, hf_permit_id ret_text);
 
-/* ---- locks.c ---- */
-/* Describes what is wanted of one lock, which is not a multi or red lock. */
-struct hf__spec hf__locks_describe(const struct hf_lock *lock, const struct hf__want *want);
-
-/* ---- members.c and several.c: several locks as one ---- */
+/* ---- several locks as one: members.c, several.c, red.c ---- */
 struct hf__several;
-void hf__members_close(struct hf__several *several);
 /* The client is closed: no handle that is opened later finds its multi and red locks. */
 void hf__members_forget(struct hf_client *client);
 /* Whether an acquire of these members can ask for acknowledgements of this many replicas. */

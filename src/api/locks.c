@@ -1,16 +1,11 @@
-/* Lock handles and their verbs. */
+/* The verbs of locks. */
 #include "api/client.h"
 
-#include "base/highway.h"
 #include "base/number.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define MOST_SPIN_MS 60000
 
 static uint64_t owner_number(const hf_owner *owner)
 {
@@ -24,143 +19,7 @@ static int check(const hf_lock *lock)
 	return hf__client_check(lock->at.client);
 }
 
-/* ---- opening ---- */
-
-static int check_pause(const char *name, int64_t pause_ms)
-{
-	if (pause_ms >= 1 && pause_ms <= MOST_SPIN_MS)
-		return 0;
-	return hf__error(HF_EINVAL, "%s: %" PRId64 " is not between 1 and %d", name, pause_ms,
-	                 MOST_SPIN_MS);
-}
-
-static int check_spin(const hf_lock_options *options, hf_kind kind, struct hf__spin *ret_spin)
-{
-	bool given = options->spin_ms || options->spin_max_ms || options->spin_factor;
-	int64_t factor = options->spin_factor ? options->spin_factor : 2;
-	int64_t first = options->spin_ms ? options->spin_ms : factor == 1 ? 64 : 1;
-	int64_t most = options->spin_max_ms ? options->spin_max_ms : 128;
-	if (!given)
-		return 0;
-	if (kind != HF_SPIN)
-		return hf__error(HF_EINVAL,
-		                 "spin_ms, spin_max_ms, spin_factor: only for HF_SPIN locks");
-	if (factor < 1 || factor > 1000)
-		return hf__error(HF_EINVAL, "spin_factor: %" PRId64 " is not between 1 and 1000",
-		                 factor);
-	int rc = check_pause("spin_ms", first);
-	if (!rc)
-		rc = check_pause("spin_max_ms", most);
-	if (rc)
-		return rc;
-	*ret_spin = (struct hf__spin){.first_ms = (uint16_t)first,
-	                              .most_ms = (uint16_t)(most < first ? first : most),
-	                              .factor = (uint16_t)factor};
-	return 0;
-}
-
-int hf_lock_open_with(hf_client *client, hf_kind kind, const char *name,
-                      const hf_lock_options *options, hf_lock **ret_lock)
-{
-	hf_lock_options ours;
-	int rc = hf__handle_check_open(client, name, ret_lock, "ret_lock");
-	if (rc)
-		return rc;
-	if (kind < HF_REENTRANT || kind > HF_LEADER)
-		return hf__error(HF_EINVAL, "kind: %d is not an hf_kind", (int)kind);
-	hf_lock *lock = calloc(1, sizeof(*lock));
-	if (!lock)
-		return hf__error(HF_ENOMEM, "no memory for a lock handle");
-	rc = hf__options_copy(&ours, sizeof ours, options, "HF_LOCK");
-	if (!rc)
-		rc = check_spin(&ours, kind, &lock->spin);
-	if (!rc)
-		rc = hf__handle_open(&lock->at, client, (int)kind, "kind", name);
-	if (rc) {
-		free(lock);
-		return rc;
-	}
-	*ret_lock = lock;
-	return 0;
-}
-
-int hf_lock_open(hf_client *client, hf_kind kind, const char *name, hf_lock **ret_lock)
-{
-	return hf_lock_open_with(client, kind, name, NULL, ret_lock);
-}
-
-static int compare_values(const void *a, const void *b)
-{
-	return memcmp(a, b, HF__VALUE_SIZE);
-}
-
-/* The values as the server stores them: hashed, sorted, each once. Returns their number. */
-static size_t hash_values(const char *const *values, size_t n,
-                          char ret_hashed[HF__VALUES_MAX][HF__VALUE_SIZE])
-{
-	size_t kept = 0;
-	for (size_t i = 0; i < n; i++) {
-		char text[HF__VALUE_SIZE + 1];
-		hf__highway_text(values[i], strlen(values[i]), text);
-		memcpy(ret_hashed[i], text, HF__VALUE_SIZE);
-	}
-	qsort(ret_hashed, n, HF__VALUE_SIZE, compare_values);
-	for (size_t i = 0; i < n; i++)
-		if (i == 0 || memcmp(ret_hashed[i], ret_hashed[kept - 1], HF__VALUE_SIZE) != 0)
-			memmove(ret_hashed[kept++], ret_hashed[i], HF__VALUE_SIZE);
-	return kept;
-}
-
-int hf_lock_open_group(hf_client *client, const char *group, const char *const *values, size_t n,
-                       hf_lock **ret_lock)
-{
-	char hashed[HF__VALUES_MAX][HF__VALUE_SIZE];
-	int rc = hf__error_null(!client     ? "client"
-	                        : !group    ? "group"
-	                        : !values   ? "values"
-	                        : !ret_lock ? "ret_lock"
-	                                    : NULL);
-	if (rc)
-		return rc;
-	if (n < 1 || n > HF__VALUES_MAX)
-		return hf__error(HF_EINVAL, "n: %zu is not between 1 and %d", n, HF__VALUES_MAX);
-	for (size_t i = 0; i < n; i++)
-		if (!values[i])
-			return hf__error(HF_EINVAL, "values[%zu] must not be NULL", i);
-	hf_lock *lock = calloc(1, sizeof(*lock));
-	if (!lock)
-		return hf__error(HF_ENOMEM, "no memory for a lock handle");
-	n = hash_values(values, n, hashed);
-	rc = hf__handle_open_group(&lock->at, client, group, hashed[0], n);
-	if (rc) {
-		free(lock);
-		return rc;
-	}
-	*ret_lock = lock;
-	return 0;
-}
-
-void hf_lock_close(hf_lock *lock)
-{
-	if (!lock)
-		return;
-	if (hf__locks_several(lock))
-		hf__members_close(hf__locks_several(lock));
-	else
-		hf__handle_close(&lock->at);
-	free(lock);
-}
-
 /* ---- describing calls ---- */
-
-struct hf__spec hf__locks_describe(const struct hf_lock *lock, const struct hf__want *want)
-{
-	assert(!hf__locks_several(lock));
-	struct hf__spec spec = {
-		.client = lock->at.client, .record = lock->at.record, .want = *want};
-	spec.want.spin = lock->spin;
-	return spec;
-}
 
 /* A call without an owner. */
 static struct hf__spec describe(const hf_lock *lock, enum hf__op_verb verb)

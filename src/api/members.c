@@ -55,32 +55,7 @@ static int compare_members(const void *a, const void *b)
 	return order ? order : strcmp(x->at.client->settings.shown, y->at.client->settings.shown);
 }
 
-static int check_members(hf_lock *const *members, size_t n, hf_lock **ret_lock, size_t least,
-                         size_t most)
-{
-	if (!members || !ret_lock)
-		return hf__error_null(!members ? "members" : "ret_lock");
-	if (n < least || n > most)
-		return hf__error(HF_EINVAL, "n: %zu is not between %zu and %zu", n, least, most);
-	for (size_t i = 0; i < n; i++) {
-		if (!members[i])
-			return hf__error(HF_EINVAL, "members[%zu] must not be NULL", i);
-		if (hf__locks_several(members[i]))
-			return hf__error(HF_EINVAL, "members[%zu] is itself a multi or red lock",
-			                 i);
-		int rc = hf__client_check(members[i]->at.client);
-		if (rc)
-			return rc;
-		for (size_t j = 0; j < i; j++)
-			if (members[j]->at.record == members[i]->at.record)
-				return hf__error(HF_EINVAL,
-				                 "members[%zu] and members[%zu] are the same lock",
-				                 j, i);
-	}
-	return 0;
-}
-
-static struct hf__several *make(hf_lock *const *members, size_t n, size_t need)
+struct hf__several *hf__members_make(hf_lock *const *members, size_t n, size_t need)
 {
 	struct hf__several *several = calloc(1, sizeof(*several) + n * sizeof(struct hf__member));
 	if (!several)
@@ -134,8 +109,7 @@ static uint32_t hash_of(const struct hf__table *table, const struct hf__several 
 	return hf__table_hash(table, record, several->n * sizeof(record[0]));
 }
 
-/* An existing one with the same members, or else this one, which others find from now on. */
-static struct hf__several *share(struct hf__several *several)
+struct hf__several *hf__members_share(struct hf__several *several)
 {
 	struct hf_client *client = several->member[0].lock.at.client;
 	struct hf__table *table = &client->several;
@@ -153,23 +127,6 @@ static struct hf__several *share(struct hf__several *several)
 	if (found != several)
 		hf__members_unref(several);
 	return found;
-}
-
-/* One more handle. With the first one of a red lock, losses begin to be reported. */
-static int add_handle(struct hf__several *several)
-{
-	pthread_mutex_lock(&several->mutex);
-	bool joins = several->handles == 0 && several->need < several->n;
-	int rc = joins ? hf__red_join(several) : 0;
-	bool was_kept = !rc && several->kept;
-	several->handles += !rc;
-	several->kept = several->kept && rc;
-	pthread_mutex_unlock(&several->mutex);
-	if (joins && !rc)
-		hf__repair_review(several);
-	if (was_kept)
-		hf__members_unref(several);
-	return rc;
 }
 
 static bool is_held(const struct hf__several *several)
@@ -196,75 +153,6 @@ void hf__members_keep(struct hf__several *several)
 		return;
 	several->kept = true;
 	hf__members_ref(several);
-}
-
-static void remove_handle(struct hf__several *several)
-{
-	struct hf__list *link;
-	pthread_mutex_lock(&several->mutex);
-	if (--several->handles == 0) {
-		if (several->need < several->n)
-			hf__red_leave(several);
-		hf__list_each (link, &several->wholes)
-			hf__whole_stop_repairs(hf__list_item(link, struct hf__whole, link));
-		hf__members_keep(several);
-	}
-	pthread_mutex_unlock(&several->mutex);
-	hf__members_unref(several);
-}
-
-static int open_several(hf_lock *const *members, size_t n, size_t need, hf_lock **ret_lock)
-{
-	hf_lock *lock = calloc(1, sizeof(*lock));
-	struct hf__several *several = lock ? make(members, n, need) : NULL;
-	if (!several) {
-		free(lock);
-		return hf__error(HF_ENOMEM, "no memory for a lock handle");
-	}
-	int rc = need < n ? hf__red_check(several) : 0;
-	int before = hf__thread_guard();
-	if (!rc) {
-		several = share(several);
-		rc = add_handle(several);
-	}
-	if (rc) {
-		hf__members_unref(several);
-		free(lock);
-	} else {
-		lock->several = several;
-		lock->at.client = several->member[0].lock.at.client;
-		*ret_lock = lock;
-	}
-	hf__thread_unguard(before);
-	return rc;
-}
-
-int hf_lock_open_multi(hf_lock *const *members, size_t n, hf_lock **ret_lock)
-{
-	int rc = check_members(members, n, ret_lock, 1, HF__MEMBERS_MAX);
-	return rc ? rc : open_several(members, n, n, ret_lock);
-}
-
-int hf_lock_open_red(hf_lock *const *members, size_t n, hf_lock **ret_lock)
-{
-	int rc = check_members(members, n, ret_lock, HF__RED_LEAST, HF__RED_MOST);
-	for (size_t i = 0; !rc && i < n; i++)
-		if (members[i]->at.record->traits->session)
-			rc = hf__error(
-				HF_ENOTSUP,
-				"members[%zu] is on ZooKeeper, where a majority of the servers "
-				"grants every lock already",
-				i);
-	return rc ? rc : open_several(members, n, n / 2 + 1, ret_lock);
-}
-
-void hf__members_close(struct hf__several *several)
-{
-	if (hf__client_check(several->member[0].lock.at.client))
-		return;
-	int before = hf__thread_guard();
-	remove_handle(several);
-	hf__thread_unguard(before);
 }
 
 /* Removes one from the client's table and returns a reference to it; NULL if there is none. */
@@ -295,4 +183,13 @@ void hf__members_forget(struct hf_client *client)
 			hf__members_unref(several);
 		hf__members_unref(several);
 	}
+}
+
+struct hf__spec hf__members_describe(const struct hf__member *member, const struct hf__want *want)
+{
+	const struct hf_lock *lock = &member->lock;
+	struct hf__spec spec = {
+		.client = lock->at.client, .record = lock->at.record, .want = *want};
+	spec.want.spin = lock->spin;
+	return spec;
 }

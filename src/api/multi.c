@@ -9,7 +9,7 @@
 static void acquire_next(struct hf__work *work, int64_t now)
 {
 	struct hf__want want = work->want;
-	int64_t left = hf__several_time_left(work, now);
+	int64_t left = hf__plan_time_left(work, now);
 	if (want.wait_ms > 0)
 		want.wait_ms = left > 0 ? left : 1;
 	/* A fixed lease must not expire during the wait for the next member. */
@@ -18,14 +18,14 @@ static void acquire_next(struct hf__work *work, int64_t now)
 	    (want.wait_ms == 0 || want.wait_ms > slice))
 		want.wait_ms = slice;
 	work->phase = HF__PHASE_TAKE;
-	hf__several_add(work, work->at, &want);
+	hf__plan_add(work, work->at, &want);
 }
 
 static void extend_acquired(struct hf__work *work, enum hf__phase phase)
 {
 	struct hf__want want = {.verb = HF__OP_EXTEND, .lease_ms = work->want.lease_ms};
 	work->phase = phase;
-	hf__several_add_each(work, work->got, &want);
+	hf__plan_add_each(work, work->got, &want);
 }
 
 /*
@@ -35,11 +35,11 @@ static void extend_acquired(struct hf__work *work, enum hf__phase phase)
 static void handle_loss(struct hf__work *work, int64_t now, bool whole)
 {
 	bool again = !whole && !work->want.nested && work->want.wait_ms != HF_NOWAIT &&
-	             hf__several_time_left(work, now) > 0;
+	             hf__plan_time_left(work, now) > 0;
 	work->result = HF_ELOST;
 	snprintf(work->detail, sizeof work->detail,
 	         "lost: a member was lost before all others were acquired");
-	hf__several_undo(work, again ? HF__PHASE_AGAIN : HF__PHASE_UNDO);
+	hf__plan_undo(work, again ? HF__PHASE_AGAIN : HF__PHASE_UNDO);
 }
 
 /* All members were acquired: counts the level. */
@@ -56,7 +56,7 @@ static void handle_acquire(struct hf__work *work, const struct hf__subcall *sub,
 {
 	struct hf__several *several = work->several;
 	bool in_vain = sub->result == HF_ETIMEDOUT || sub->result == HF_EUNKNOWN;
-	bool sliced = in_vain && sub->want.wait_ms > 0 && hf__several_time_left(work, now) > 0;
+	bool sliced = in_vain && sub->want.wait_ms > 0 && hf__plan_time_left(work, now) > 0;
 	if (sub->result == 0) {
 		work->at++;
 		if (work->at < several->n)
@@ -70,15 +70,15 @@ static void handle_acquire(struct hf__work *work, const struct hf__subcall *sub,
 	} else if (work->want.nested && sub->result == HF_ENOTHELD) {
 		handle_loss(work, now, false);
 	} else {
-		hf__several_fail(work, sub);
-		hf__several_undo(work, HF__PHASE_UNDO);
+		hf__plan_fail(work, sub);
+		hf__plan_undo(work, HF__PHASE_UNDO);
 	}
 }
 
 /* The acquired members have their full lease again, unless one was lost meanwhile. */
 static void handle_extend(struct hf__work *work, int64_t now)
 {
-	int failed = hf__several_worst(work);
+	int failed = hf__plan_worst(work);
 	work->subs = 0;
 	if (failed < 0) {
 		if (work->phase == HF__PHASE_KEEP)
@@ -91,8 +91,8 @@ static void handle_extend(struct hf__work *work, int64_t now)
 		handle_loss(work, now, false);
 		return;
 	}
-	hf__several_fail(work, &work->sub[failed]);
-	hf__several_undo(work, HF__PHASE_UNDO);
+	hf__plan_fail(work, &work->sub[failed]);
+	hf__plan_undo(work, HF__PHASE_UNDO);
 }
 
 void hf__multi_plan(struct hf__work *work, int64_t now)

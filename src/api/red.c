@@ -44,7 +44,7 @@ static void identify(const struct hf__several *several, struct identity *identit
 		.verb = HF__OP_REQUEST, .request = HF__IDENTIFY, .wait_ms = HF__MOST_LIMIT_MS};
 	for (size_t i = 0; i < several->n; i++) {
 		struct hf__call call;
-		struct hf__spec spec = hf__locks_describe(&several->member[i].lock, &want);
+		struct hf__spec spec = hf__members_describe(&several->member[i], &want);
 		identity[i] = (struct identity){.pending = &pending};
 		int rc = hf__call_start_inner(spec, on_identified, &identity[i]);
 		if (!rc)
@@ -227,7 +227,7 @@ static int64_t pause_of(const struct hf__work *work, int64_t now)
 static void acquire_all(struct hf__work *work, int64_t now)
 {
 	struct hf__want want = work->want;
-	int64_t limit = hf__several_limit(work);
+	int64_t limit = hf__plan_limit(work);
 	work->cut = work->deadline != HF__NEVER && work->rounds > 0 && limit > work->deadline - now;
 	if (work->cut)
 		limit = work->deadline - now > 1 ? work->deadline - now : 1;
@@ -235,7 +235,7 @@ static void acquire_all(struct hf__work *work, int64_t now)
 	want.limit_ms = limit;
 	want.replicas = -1; /* the majority is what makes the lock last */
 	work->phase = HF__PHASE_ASK;
-	hf__several_add_each(work, UINT64_MAX, &want);
+	hf__plan_add_each(work, UINT64_MAX, &want);
 }
 
 /* Too few servers granted the lock: releases it on those before the next attempt, or the end. */
@@ -249,7 +249,7 @@ static void retreat(struct hf__work *work, size_t heard, size_t got)
 	         "%s: %zu of %zu servers granted the lock and %zu answered; %zu must grant it",
 	         several->member[0].lock.at.record->name, got, several->n, heard, several->need);
 	work->subs = 0;
-	hf__several_undo(work, HF__PHASE_AGAIN);
+	hf__plan_undo(work, HF__PHASE_AGAIN);
 }
 
 /* Counts one more level. Servers that could not be reached join as soon as they can. */
@@ -296,11 +296,11 @@ static void handle_answers(struct hf__work *work, int64_t now)
 		}
 	}
 	if (work->several->n - final < work->several->need) {
-		hf__several_fail(work, last);
+		hf__plan_fail(work, last);
 		if (work->want.nested && work->result == HF_ENOTHELD)
 			work->result = HF_ELOST;
 		work->subs = 0;
-		hf__several_undo(work, HF__PHASE_UNDO);
+		hf__plan_undo(work, HF__PHASE_UNDO);
 		return;
 	}
 	int rc = got < work->several->need ? HF_ETIMEDOUT : count_level(work, now);
@@ -313,7 +313,7 @@ static void handle_answers(struct hf__work *work, int64_t now)
 	if (!rc)
 		return;
 	snprintf(work->detail, sizeof work->detail, "lost: too few members are still held");
-	hf__several_undo(work, HF__PHASE_UNDO);
+	hf__plan_undo(work, HF__PHASE_UNDO);
 }
 
 /* The first member whose client is open, which can run the pause. */
@@ -340,7 +340,7 @@ static void plan_attempt(struct hf__work *work, int64_t now)
 			pause.wait_ms = work->deadline - now;
 		work->rounds++;
 		work->phase = HF__PHASE_PAUSE;
-		hf__several_add(work, first_open(work), &pause);
+		hf__plan_add(work, first_open(work), &pause);
 	} else if (work->want.wait_ms != HF_NOWAIT && work->result == HF_EBUSY) {
 		work->result = HF_ETIMEDOUT;
 	}
@@ -363,7 +363,7 @@ void hf__red_plan(struct hf__work *work, int64_t now)
 	case HF__PHASE_PAUSE:
 		work->subs = 0;
 		if (result && result != HF_ECLOSED) /* the other members may still be enough */
-			hf__several_fail(work, &work->sub[0]);
+			hf__plan_fail(work, &work->sub[0]);
 		else if (!work->over || result)
 			acquire_all(work, now);
 		else if (work->result == HF_EBUSY)

@@ -19,9 +19,9 @@ static size_t index_of(const struct hf__stake *stake)
 	return (size_t)(stake - stake->whole->stake);
 }
 
-static const struct hf_lock *lock_of(const struct hf__stake *stake)
+static const struct hf__member *member_of(const struct hf__stake *stake)
 {
-	return &stake->whole->several->member[index_of(stake)].lock;
+	return &stake->whole->several->member[index_of(stake)];
 }
 
 /* ---- the token that ends an acquire or a pause. Mutex held. ---- */
@@ -185,7 +185,7 @@ static bool launch_check(struct hf__stake *stake)
 	for (size_t i = 0; i < several->n; i++) {
 		if (!(members >> i & 1))
 			continue;
-		struct hf__spec spec = hf__locks_describe(&several->member[i].lock, &want);
+		struct hf__spec spec = hf__members_describe(&several->member[i], &want);
 		spec.only = wire[i];
 		atomic_fetch_add(&stake->pending, 1);
 		if (hf__call_start(spec, on_other_answered, stake))
@@ -196,7 +196,7 @@ static bool launch_check(struct hf__stake *stake)
 
 static int64_t pause_of(const struct hf__stake *stake)
 {
-	int64_t most = lock_of(stake)->at.client->settings.watchdog_ms / 12;
+	int64_t most = member_of(stake)->lock.at.client->settings.watchdog_ms / 12;
 	int64_t pause = FIRST_PAUSE_MS << (stake->pauses < 6 ? stake->pauses : 6);
 	most = most > MOST_PAUSE_MS ? MOST_PAUSE_MS : most > FIRST_PAUSE_MS ? most : FIRST_PAUSE_MS;
 	return pause < most ? pause : most;
@@ -210,7 +210,7 @@ static struct hf__spec describe(struct hf__stake *stake)
 		want.verb = HF__OP_ACQUIRE;
 		want.replicas = -1;
 		/* If the owner has a hold already, one answer decides, or that hold ends soon. */
-		if (hf__lock_remaining(lock_of(stake)->at.record, want.owner, hf__clock_ms(),
+		if (hf__lock_remaining(member_of(stake)->lock.at.record, want.owner, hf__clock_ms(),
 		                       NULL) > 0)
 			want.wait_ms = HF__MOST_LIMIT_MS;
 		break;
@@ -220,7 +220,7 @@ static struct hf__spec describe(struct hf__stake *stake)
 		break;
 	default: want.verb = HF__OP_RELEASE; want.cancel = NULL;
 	}
-	struct hf__spec spec = hf__locks_describe(lock_of(stake), &want);
+	struct hf__spec spec = hf__members_describe(member_of(stake), &want);
 	if (stake->repair == HF__REPAIR_TAKE)
 		spec.ret_wire = &stake->subject;
 	if (stake->repair == HF__REPAIR_GIVE)

@@ -12,7 +12,6 @@
 
 #include "engine/sleep.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,67 +154,7 @@ static void leave(struct hf__work *work)
 	work->whole = NULL;
 }
 
-int hf__several_worst(const struct hf__work *work)
-{
-	static const int order[] = {HF_ELOST, HF_EUNKNOWN};
-	for (size_t o = 0; o < sizeof order / sizeof *order; o++)
-		for (size_t i = 0; i < work->subs; i++)
-			if (work->sub[i].result == order[o])
-				return (int)i;
-	for (size_t i = 0; i < work->subs; i++)
-		if (work->sub[i].result)
-			return (int)i;
-	return -1;
-}
-
-void hf__several_fail(struct hf__work *work, const struct hf__subcall *sub)
-{
-	work->result = sub->result;
-	snprintf(work->detail, sizeof work->detail, "%s", sub->detail);
-}
-
 /* ---- plans ---- */
-
-int64_t hf__several_time_left(const struct hf__work *work, int64_t now)
-{
-	return work->deadline == HF__NEVER ? HF__NEVER : work->deadline - now;
-}
-
-void hf__several_add(struct hf__work *work, size_t member, const struct hf__want *want)
-{
-	assert(work->subs < work->several->n);
-	struct hf__subcall *sub = &work->sub[work->subs++];
-	*sub = (struct hf__subcall){.work = work, .member = member, .want = *want};
-	if (want->verb == HF__OP_RELEASE)
-		sub->wire = work->wire[member];
-	sub->want.owner = work->want.owner;
-	sub->want.by_thread = work->want.by_thread;
-}
-
-void hf__several_add_each(struct hf__work *work, uint64_t members, const struct hf__want *want)
-{
-	for (size_t i = 0; i < work->several->n; i++)
-		if (members >> i & 1)
-			hf__several_add(work, i, want);
-}
-
-int64_t hf__several_limit(const struct hf__work *work)
-{
-	const struct hf_client *client = work->several->member[0].lock.at.client;
-	int64_t lease_ms = work->want.lease_ms ? work->want.lease_ms : client->settings.watchdog_ms;
-	int64_t limit = lease_ms / 30;
-	return limit < HF__LEAST_LIMIT_MS  ? HF__LEAST_LIMIT_MS
-	       : limit > HF__MOST_LIMIT_MS ? HF__MOST_LIMIT_MS
-	                                   : limit;
-}
-
-void hf__several_undo(struct hf__work *work, enum hf__phase phase)
-{
-	struct hf__want want = {.verb = HF__OP_RELEASE};
-	work->phase = phase;
-	hf__several_add_each(work, work->got, &want);
-	work->got = 0;
-}
 
 /* A verb that all members get at once; a release goes to those that give up a level. */
 static void plan_once(struct hf__work *work)
@@ -226,7 +165,7 @@ static void plan_once(struct hf__work *work)
 	size_t good = several->n - work->subs, yes = 0;
 	if (work->phase == HF__PHASE_BEGIN) {
 		work->phase = HF__PHASE_ONCE;
-		hf__several_add_each(work, release ? work->leaving : UINT64_MAX, &work->want);
+		hf__plan_add_each(work, release ? work->leaving : UINT64_MAX, &work->want);
 		return;
 	}
 	for (size_t i = 0; i < work->subs; i++) {
@@ -237,7 +176,7 @@ static void plan_once(struct hf__work *work)
 	}
 	bool known = release && work->result; /* decided before the first round */
 	if (!known && good < several->need)
-		hf__several_fail(work, &work->sub[hf__several_worst(work)]);
+		hf__plan_fail(work, &work->sub[hf__plan_worst(work)]);
 	else if (work->want.verb == HF__OP_FORCE)
 		work->number = yes > 0;
 	else if (work->want.verb == HF__OP_QUERY && work->want.question == HF__QUERY_IS_LOCKED)
@@ -250,7 +189,7 @@ static void plan_once(struct hf__work *work)
 /* Releases what is left of a lost hold: in each round one level of each member that has one. */
 static bool plan_clearing(struct hf__work *work, int64_t now)
 {
-	int64_t limit = hf__several_limit(work), left = hf__several_time_left(work, now);
+	int64_t limit = hf__plan_limit(work), left = hf__plan_time_left(work, now);
 	struct hf__want want = {.verb = HF__OP_RELEASE,
 	                        .wait_ms = limit < left ? limit
 	                                   : left > 1   ? left
@@ -262,7 +201,7 @@ static bool plan_clearing(struct hf__work *work, int64_t now)
 		pthread_mutex_lock(&work->several->mutex);
 		uint64_t members = hf__whole_give(work->whole, work->wire);
 		pthread_mutex_unlock(&work->several->mutex);
-		hf__several_add_each(work, members, &want);
+		hf__plan_add_each(work, members, &want);
 	}
 	return work->subs > 0;
 }
@@ -378,7 +317,7 @@ static int begin(struct hf__work *work, struct hf__several *several, const struc
 static struct hf__spec describe(struct hf__subcall *sub)
 {
 	const struct hf__member *member = &sub->work->several->member[sub->member];
-	struct hf__spec spec = hf__locks_describe(&member->lock, &sub->want);
+	struct hf__spec spec = hf__members_describe(member, &sub->want);
 	if (sub->want.verb == HF__OP_ACQUIRE)
 		spec.ret_wire = &sub->wire;
 	if (sub->want.verb == HF__OP_RELEASE && !HF__RED_MUTANT(FOREIGN_RELEASE))

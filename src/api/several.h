@@ -130,27 +130,6 @@ struct hf__work {
 	struct hf__subcall sub[]; /* as many as members */
 };
 
-/* ---- members.c ---- */
-struct hf__several *hf__members_ref(struct hf__several *several);
-void hf__members_unref(struct hf__several *several);
-/* Keeps it after the last handle while owners hold it, for the next handle to find. Mutex held. */
-void hf__members_keep(struct hf__several *several);
-
-/* ---- several.c ---- */
-/* The call fails with the result of this subcall. */
-void hf__several_fail(struct hf__work *work, const struct hf__subcall *sub);
-/* Adds a subcall to the next round, for one member, or for each member whose bit is set. */
-void hf__several_add(struct hf__work *work, size_t member, const struct hf__want *want);
-void hf__several_add_each(struct hf__work *work, uint64_t members, const struct hf__want *want);
-/* Releases what was acquired, in this phase. */
-void hf__several_undo(struct hf__work *work, enum hf__phase phase);
-/* The subcall whose failure matters most, or -1 if none failed. */
-int hf__several_worst(const struct hf__work *work);
-/* Milliseconds until the deadline; HF__NEVER if there is none. */
-int64_t hf__several_time_left(const struct hf__work *work, int64_t now);
-/* How long one member may keep the others waiting. */
-int64_t hf__several_limit(const struct hf__work *work);
-
 /* ---- whole.c: what an owner holds. The mutex is held in all of these. ---- */
 struct hf__whole *hf__whole_find(struct hf__several *several, uint64_t owner);
 /* Finds or makes it, for one more user; NULL without memory. */
@@ -195,6 +174,18 @@ void hf__whole_lose(struct hf__whole *whole, size_t member, uint64_t wire, int64
 /* Ends acquires and pauses of repairs for members that are no longer wanted. */
 void hf__whole_stop_repairs(struct hf__whole *whole);
 
+/* ---- members.c ---- */
+/* The members of n handles, in an order that does not depend on theirs; NULL without memory. */
+struct hf__several *hf__members_make(hf_lock *const *members, size_t n, size_t need);
+/* An existing one with the same members, or else this one, which others find from now on. */
+struct hf__several *hf__members_share(struct hf__several *several);
+struct hf__several *hf__members_ref(struct hf__several *several);
+void hf__members_unref(struct hf__several *several);
+/* Keeps it after the last handle while owners hold it, for the next handle to find. Mutex held. */
+void hf__members_keep(struct hf__several *several);
+/* Describes a call on one member. */
+struct hf__spec hf__members_describe(const struct hf__member *member, const struct hf__want *want);
+
 /* ---- repair.c: background work, at most one step at a time per member and owner ---- */
 /* Starts what is to be done for the members, if anything. Without the mutex, as the next. */
 void hf__repair_start(struct hf__whole *whole);
@@ -203,6 +194,21 @@ void hf__repair_start(struct hf__whole *whole);
  * lost the whole, and repairs what the others have.
  */
 void hf__repair_review(struct hf__several *several);
+
+/* ---- plan.c: what plans share ---- */
+/* The call fails with the result of this subcall. */
+void hf__plan_fail(struct hf__work *work, const struct hf__subcall *sub);
+/* Adds a subcall to the next round, for one member, or for each member whose bit is set. */
+void hf__plan_add(struct hf__work *work, size_t member, const struct hf__want *want);
+void hf__plan_add_each(struct hf__work *work, uint64_t members, const struct hf__want *want);
+/* Releases what was acquired, in this phase. */
+void hf__plan_undo(struct hf__work *work, enum hf__phase phase);
+/* The subcall whose failure matters most, or -1 if none failed. */
+int hf__plan_worst(const struct hf__work *work);
+/* Milliseconds until the deadline; HF__NEVER if there is none. */
+int64_t hf__plan_time_left(const struct hf__work *work, int64_t now);
+/* How long one member may keep the others waiting. */
+int64_t hf__plan_limit(const struct hf__work *work);
 
 /* ---- multi.c ---- */
 /* Plans the next round of an acquire of all members. A round without subcalls ends the call. */
