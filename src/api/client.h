@@ -1,4 +1,48 @@
-/* The insides of an hf_client and of the handles that it hands out. */
+/*
+ * The insides of an hf_client and of the handles that it hands out.
+ *
+ * The files of the room in the order in which to read them. Each calls only those above it, also
+ * by exported names; tools/check-includes reads this list and checks that. What goes the other way
+ * are the functions of the core's host and of the engine's machine, and the completions of calls.
+ *
+ *   error.c         error texts, and the detail of each thread's last error
+ *   options.c       copies options of any release, and checks what several have in common
+ *   setting.c       the table of settings
+ *   draft.c         settings while they are gathered
+ *   password.c      the password of a client
+ *   address.c       the addresses of the servers
+ *   settings.c      gathers a client's settings and checks them
+ *   client.c        the life of a client: references, calls inside it, its process
+ *   cancel.c        owners and cancel tokens
+ *   call.c          runs calls: in a thread that waits, or with a callback
+ *   host.c          what the core says to its client
+ *   handle.c        handles: objects of a client, of any kind
+ *   whole.c         what an owner holds of several locks as one
+ *   members.c       the members of a multi or red lock, which its handles share
+ *   repair.c        takes lost members again, and releases excess levels
+ *   plan.c          what the plans of multi and red locks share
+ *   multi.c         plans of multi locks, which need all of their members
+ *   red.c           plans of red locks, which need a majority of independent servers
+ *   several.c       runs calls on several locks, in rounds
+ *   lock_open.c     opens and closes lock handles
+ *   locks.c         the verbs of locks
+ *   permits.c       permits that expire
+ *   semaphore.c     semaphores
+ *   latch.c         latches
+ *   barrier.c       barriers and double barriers
+ *   dispatch.c      the callbacks of a client
+ *   heartbeat.c     the client as the engine sees it
+ *   client_open.c   opens and closes clients
+ *   client_info.c   what a client can say about itself and its servers
+ *   exposition.c    writes metrics as text
+ *   metrics.c       takes a snapshot of a client's metrics
+ *   pattern.c       patterns for names
+ *   rows.c          the rows of an answer
+ *   inspect.c       lists locks, and facts about the server
+ *   history_row.c   one row of the history, as a program reads it
+ *   streams.c       finds the streams that are the history of a cluster
+ *   history.c       reads the history
+ */
 #ifndef HF_API_CLIENT_H
 #define HF_API_CLIENT_H
 

@@ -196,6 +196,11 @@ static bool expects_more(const struct hf__engine *engine)
 	       hf__clock_ms() < engine->gather_until;
 }
 
+bool hf__engine_in_callback(const struct hf__engine *engine)
+{
+	return atomic_load(&engine->dispatching) == hf__number_of_thread();
+}
+
 /*
  * Whether a request that this thread may have added waits for those of the next callbacks. The
  * callback may block before they run, so a driver that would sleep longer is kicked.

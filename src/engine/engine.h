@@ -7,6 +7,16 @@
  * sleep. The keeper thread drives when no thread waits and something is due; the dispatcher runs
  * callbacks. If the threads of another library bring the input, nobody polls: when there is
  * something to do, one of the waiting threads is woken up to drive.
+ *
+ * The files of the engine in the order in which to read them. Each calls only those above it;
+ * tools/check-includes reads this list and checks that. What goes the other way are the functions
+ * of the machine (struct hf__machine_ops) and of a port's transport.
+ *
+ *   wheel.c    timers
+ *   sleep.c    where threads sleep, and how many are woken up at once
+ *   port.c     a connection as the engine sees it: its input and its output
+ *   engine.c   the driver's role
+ *   threads.c  the keeper and the dispatcher
  */
 #ifndef HF_ENGINE_ENGINE_H
 #define HF_ENGINE_ENGINE_H

@@ -184,8 +184,3 @@ int hf__engine_user_fd(struct hf__engine *engine)
 		stop_dispatcher(engine);
 	return fd;
 }
-
-bool hf__engine_in_callback(const struct hf__engine *engine)
-{
-	return atomic_load(&engine->dispatching) == hf__number_of_thread();
-}
