@@ -67,6 +67,19 @@ void hf__client_unref(struct hf_client *client)
 	free(client);
 }
 
+int hf__client_lock(struct hf_client *client)
+{
+	int before = hf__thread_guard();
+	hf__engine_lock(&client->engine);
+	return before;
+}
+
+void hf__client_unlock(struct hf_client *client, int before)
+{
+	hf__engine_unlock(&client->engine);
+	hf__thread_unguard(before);
+}
+
 void hf__client_enter(struct hf_client *client)
 {
 	atomic_fetch_add(&client->inside, 1);

@@ -188,6 +188,9 @@ void hf__client_done(struct hf_client *client);
 int hf__client_check(const struct hf_client *client);
 void hf__client_ref(struct hf_client *client);
 void hf__client_unref(struct hf_client *client);
+/* Bracket what takes the mutex and nothing else; unlock() takes what lock() returned. */
+int hf__client_lock(struct hf_client *client);
+void hf__client_unlock(struct hf_client *client, int before);
 /*
  * Bracket whatever takes long: a close waits until all have left. leave() still uses the client
  * after the close may continue, so its caller needs a reference, such as that of a lock handle.

@@ -39,11 +39,9 @@ int hf_client_lease(hf_client *client, int64_t *ret_ms)
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
-	int before = hf__thread_guard();
-	hf__engine_lock(&client->engine);
+	int before = hf__client_lock(client);
 	*ret_ms = client->core.config.watchdog_ms;
-	hf__engine_unlock(&client->engine);
-	hf__thread_unguard(before);
+	hf__client_unlock(client, before);
 	return 0;
 }
 
@@ -78,12 +76,10 @@ int hf_client_stats(hf_client *client, hf_stats *ret_stats)
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
-	int before = hf__thread_guard();
-	hf__engine_lock(&client->engine);
+	int before = hf__client_lock(client);
 	stats = client->core.stats;
 	count_now(client, NULL, &stats.held, &stats.waiting);
-	hf__engine_unlock(&client->engine);
-	hf__thread_unguard(before);
+	hf__client_unlock(client, before);
 	stats.size = size;
 	memset(ret_stats, 0, size);
 	memcpy(ret_stats, &stats, size < sizeof stats ? size : sizeof stats);
@@ -140,11 +136,9 @@ int hf_client_node(hf_client *client, int i, hf_node *ret_node)
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
-	int before = hf__thread_guard();
-	hf__engine_lock(&client->engine);
+	int before = hf__client_lock(client);
 	int n = find_node(client, i, &node);
-	hf__engine_unlock(&client->engine);
-	hf__thread_unguard(before);
+	hf__client_unlock(client, before);
 	if (i >= n)
 		return n;
 	node.size = size;

@@ -44,8 +44,7 @@ int hf__handle_map_name(const struct hf_client *client, const char *name,
 static int take_record(struct hf__handle *handle, struct hf_client *client, int kind,
                        const char *mapped, const char *values, size_t n)
 {
-	int before = hf__thread_guard();
-	hf__engine_lock(&client->engine);
+	int before = hf__client_lock(client);
 	bool closed = client->core.closed;
 	handle->client = client;
 	handle->record = closed  ? NULL
@@ -55,8 +54,7 @@ static int take_record(struct hf__handle *handle, struct hf_client *client, int 
 		hf__lock_unref(&client->core, handle->record);
 		handle->record = NULL;
 	}
-	hf__engine_unlock(&client->engine);
-	hf__thread_unguard(before);
+	hf__client_unlock(client, before);
 	if (closed)
 		return hf__error(HF_ECLOSED, "the client is closed");
 	if (!handle->record)
@@ -126,11 +124,9 @@ int hf__handle_open_group(struct hf__handle *handle, struct hf_client *client, c
 void hf__handle_copy(struct hf__handle *handle, const struct hf__handle *from)
 {
 	*handle = *from;
-	int before = hf__thread_guard();
-	hf__engine_lock(&from->client->engine);
+	int before = hf__client_lock(from->client);
 	from->record->refs++;
-	hf__engine_unlock(&from->client->engine);
-	hf__thread_unguard(before);
+	hf__client_unlock(from->client, before);
 	hf__client_ref(from->client);
 }
 
@@ -139,11 +135,9 @@ void hf__handle_close(struct hf__handle *handle)
 	struct hf_client *client = handle->client;
 	if (hf__client_check(client))
 		return;
-	int before = hf__thread_guard();
-	hf__engine_lock(&client->engine);
+	int before = hf__client_lock(client);
 	hf__lock_unref(&client->core, handle->record);
-	hf__engine_unlock(&client->engine);
-	hf__thread_unguard(before);
+	hf__client_unlock(client, before);
 	hf__client_unref(client);
 }
 

@@ -473,8 +473,7 @@ int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token)
 	if (rc)
 		return rc;
 	struct hf_client *client = lock->at.client;
-	int before = hf__thread_guard();
-	hf__engine_lock(&client->engine);
+	int before = hf__client_lock(client);
 	const struct hf__hold *hold = hf__hold_find(lock->at.record, owner_number(owner));
 	bool held = hold && hold->state == HF__HOLD_HELD && hf__clock_ms() < hold->valid_until;
 	if (held)
@@ -482,8 +481,7 @@ int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token)
 	else
 		hf__call_explain_not_held(client, lock->at.record, owner_number(owner), why,
 		                          sizeof why);
-	hf__engine_unlock(&client->engine);
-	hf__thread_unguard(before);
+	hf__client_unlock(client, before);
 	if (!held)
 		return hf__error(HF_ENOTHELD, "%s", why);
 	*ret_token = token;
@@ -509,13 +507,11 @@ int hf_lock_durability(hf_lock *lock, hf_owner *owner, int *ret_replicas)
 	if (rc)
 		return rc;
 	struct hf_client *client = lock->at.client;
-	int before = hf__thread_guard();
-	hf__engine_lock(&client->engine);
+	int before = hf__client_lock(client);
 	const struct hf__hold *hold = hf__hold_find(lock->at.record, owner_number(owner));
 	bool held = hold && hold->state == HF__HOLD_HELD && hf__clock_ms() < hold->valid_until;
 	int replicas = held ? hold->replicas : 0;
-	hf__engine_unlock(&client->engine);
-	hf__thread_unguard(before);
+	hf__client_unlock(client, before);
 	if (!held)
 		return hf__error(HF_ENOTHELD, "%s: not held by this owner", lock->at.record->name);
 	*ret_replicas = replicas;
@@ -535,8 +531,7 @@ int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t 
 	if (rc)
 		return rc;
 	struct hf_client *client = lock->at.client;
-	int before = hf__thread_guard();
-	hf__engine_lock(&client->engine);
+	int before = hf__client_lock(client);
 	const struct hf__hold *hold = hf__hold_find(lock->at.record, owner_number(owner));
 	held = hold && hold->state == HF__HOLD_HELD;
 	if (held)
@@ -545,8 +540,7 @@ int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t 
 	else
 		hf__call_explain_not_held(client, lock->at.record, owner_number(owner), why,
 		                          sizeof why);
-	hf__engine_unlock(&client->engine);
-	hf__thread_unguard(before);
+	hf__client_unlock(client, before);
 	if (!held)
 		return hf__error(HF_ENOTHELD, "%s", why);
 	return 0;

@@ -80,8 +80,7 @@ static const char *backend_of(const struct hf__settings *settings)
 static int copy_all(struct hf_client *client, struct hf__snapshot *snapshot, bool by_name)
 {
 	const struct hf__core *core = &client->core;
-	int before = hf__thread_guard();
-	hf__engine_lock(&client->engine);
+	int before = hf__client_lock(client);
 	(void)hf__client_now(client);
 	snapshot->metrics = *core->metrics;
 	snapshot->stats = core->stats;
@@ -90,8 +89,7 @@ static int copy_all(struct hf_client *client, struct hf__snapshot *snapshot, boo
 	snapshot->false_wakeups = core->false_wakeups;
 	snapshot->connected = core->links_up > 0;
 	int rc = count_all(client, snapshot, by_name);
-	hf__engine_unlock(&client->engine);
-	hf__thread_unguard(before);
+	hf__client_unlock(client, before);
 	snapshot->backend = backend_of(&client->settings);
 	return rc;
 }
@@ -359,11 +357,9 @@ int hf_histogram_get(hf_client *client, hf_histogram_id id, hf_histogram *ret_hi
 			"ret_histogram->size: %zu is wrong; set it to sizeof(hf_histogram)", size);
 	if (id < HF_HISTOGRAM_WAIT || id > HF_HISTOGRAM_ROUND_TRIP)
 		return hf__error(HF_EINVAL, "id: %d is not an hf_histogram_id", (int)id);
-	int before = hf__thread_guard();
-	hf__engine_lock(&client->engine);
+	int before = hf__client_lock(client);
 	struct hf__histogram histogram = gather(client->core.metrics, id);
-	hf__engine_unlock(&client->engine);
-	hf__thread_unguard(before);
+	hf__client_unlock(client, before);
 	describe(&histogram, id, &ours);
 	ours.size = size;
 	memset(ret_histogram, 0, size);

@@ -76,10 +76,8 @@ bool hf__rows_number(struct hf__rows_cursor *row, int64_t *ret_number)
 bool hf__rows_asks_together(struct hf_client *client)
 {
 	const struct hf__backend_ops *ops = client->core.backend_ops;
-	int before = hf__thread_guard();
-	hf__engine_lock(&client->engine);
+	int before = hf__client_lock(client);
 	bool together = ops->asks_together && ops->asks_together(client->core.backend);
-	hf__engine_unlock(&client->engine);
-	hf__thread_unguard(before);
+	hf__client_unlock(client, before);
 	return together;
 }
