@@ -6,7 +6,7 @@
  * are the functions of the core's host and of the engine's machine, and the completions of calls.
  *
  *   error.c         error texts, and the detail of each thread's last error
- *   options.c       copies options of any release, and checks what several have in common
+ *   options.c       copies structs of any release, and checks what several options share
  *   setting.c       the table of settings
  *   draft.c         settings while they are gathered
  *   password.c      the password of a client
@@ -161,10 +161,12 @@ static inline int hf__error_null(const char *name)
 void hf__error_clear(void);
 
 /* ---- options.c ---- */
-/* No release has a struct with a size of its own that is larger; a greater size is garbage. */
-#define HF__OPTIONS_MAX 4096
 /* Copies options of any release into ours, zero-filled; 0 or HF_EINVAL. NULL gives zeroes. */
 int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const char *macro);
+/* Checks the size that the caller has set in the struct `name`, of this type; 0 or HF_EINVAL. */
+int hf__options_check_size(size_t size, const char *name, const char *type);
+/* Copies our struct into one of the caller's, of any release, whose size it keeps. */
+void hf__options_give(const void *ours, size_t our_size, void *ret_theirs);
 int hf__options_check_wait(int64_t wait_ms);
 /* `name` is the argument, for the error text. */
 int hf__options_check_lease(const char *name, int64_t lease_ms);

@@ -69,20 +69,16 @@ int hf_client_stats(hf_client *client, hf_stats *ret_stats)
 	hf_stats stats;
 	if (!client || !ret_stats)
 		return hf__error_null(!client ? "client" : "ret_stats");
-	size_t size = ret_stats->size;
-	if (size < sizeof size || size > HF__OPTIONS_MAX)
-		return hf__error(HF_EINVAL,
-		                 "ret_stats->size: %zu is wrong; set it to sizeof(hf_stats)", size);
-	int rc = hf__client_check(client);
+	int rc = hf__options_check_size(ret_stats->size, "ret_stats", "hf_stats");
+	if (!rc)
+		rc = hf__client_check(client);
 	if (rc)
 		return rc;
 	int before = hf__client_lock(client);
 	stats = client->core.stats;
 	count_now(client, NULL, &stats.held, &stats.waiting);
 	hf__client_unlock(client, before);
-	stats.size = size;
-	memset(ret_stats, 0, size);
-	memcpy(ret_stats, &stats, size < sizeof stats ? size : sizeof stats);
+	hf__options_give(&stats, sizeof stats, ret_stats);
 	return 0;
 }
 
@@ -127,22 +123,18 @@ int hf_client_node(hf_client *client, int i, hf_node *ret_node)
 	hf_node node = {0};
 	if (!client || !ret_node)
 		return hf__error_null(!client ? "client" : "ret_node");
-	size_t size = ret_node->size;
-	if (size < sizeof size || size > HF__OPTIONS_MAX)
-		return hf__error(HF_EINVAL,
-		                 "ret_node->size: %zu is wrong; set it to sizeof(hf_node)", size);
+	int rc = hf__options_check_size(ret_node->size, "ret_node", "hf_node");
+	if (rc)
+		return rc;
 	if (i < 0)
 		return hf__error(HF_EINVAL, "i: %d is negative", i);
-	int rc = hf__client_check(client);
+	rc = hf__client_check(client);
 	if (rc)
 		return rc;
 	int before = hf__client_lock(client);
 	int n = find_node(client, i, &node);
 	hf__client_unlock(client, before);
-	if (i >= n)
-		return n;
-	node.size = size;
-	memset(ret_node, 0, size);
-	memcpy(ret_node, &node, size < sizeof node ? size : sizeof node);
+	if (i < n)
+		hf__options_give(&node, sizeof node, ret_node);
 	return n;
 }

@@ -350,19 +350,15 @@ int hf_histogram_get(hf_client *client, hf_histogram_id id, hf_histogram *ret_hi
 		return rc;
 	if (!ret_histogram)
 		return hf__error_null("ret_histogram");
-	size_t size = ret_histogram->size;
-	if (size < sizeof size || size > HF__OPTIONS_MAX)
-		return hf__error(
-			HF_EINVAL,
-			"ret_histogram->size: %zu is wrong; set it to sizeof(hf_histogram)", size);
+	rc = hf__options_check_size(ret_histogram->size, "ret_histogram", "hf_histogram");
+	if (rc)
+		return rc;
 	if (id < HF_HISTOGRAM_WAIT || id > HF_HISTOGRAM_ROUND_TRIP)
 		return hf__error(HF_EINVAL, "id: %d is not an hf_histogram_id", (int)id);
 	int before = hf__client_lock(client);
 	struct hf__histogram histogram = gather(client->core.metrics, id);
 	hf__client_unlock(client, before);
 	describe(&histogram, id, &ours);
-	ours.size = size;
-	memset(ret_histogram, 0, size);
-	memcpy(ret_histogram, &ours, size < sizeof ours ? size : sizeof ours);
+	hf__options_give(&ours, sizeof ours, ret_histogram);
 	return 0;
 }

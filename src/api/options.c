@@ -1,10 +1,13 @@
-/* Copies options of any release, and checks what several of them have in common. */
+/* Copies structs from and to programs of any release, and checks what several options share. */
 #include "api/client.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #define MAX_REPLICAS 100 /* as the setting */
+
+/* No release has a struct with a size of its own that is larger; a greater size is garbage. */
+#define MOST_SIZE 4096
 
 /*
  * A field that a later release appends must make the struct larger, or a program that was built
@@ -41,7 +44,7 @@ int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const 
 		return 0;
 	}
 	memset(ret_ours, 0, our_size);
-	if (size < sizeof size || size > HF__OPTIONS_MAX)
+	if (size < sizeof size || size > MOST_SIZE)
 		return hf__error(HF_EINVAL, "options: the size is %zu; create them with %s(...)",
 		                 size, macro);
 	for (size_t i = our_size; i < size; i++)
@@ -50,6 +53,23 @@ int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const 
 			                 "options: a field is set that this release does not know");
 	memcpy(ret_ours, theirs, size < our_size ? size : our_size);
 	return 0;
+}
+
+int hf__options_check_size(size_t size, const char *name, const char *type)
+{
+	if (size < sizeof size || size > MOST_SIZE)
+		return hf__error(HF_EINVAL, "%s->size: %zu is wrong; set it to sizeof(%s)", name,
+		                 size, type);
+	return 0;
+}
+
+void hf__options_give(const void *ours, size_t our_size, void *ret_theirs)
+{
+	size_t size;
+	memcpy(&size, ret_theirs, sizeof size);
+	memset(ret_theirs, 0, size);
+	memcpy(ret_theirs, ours, size < our_size ? size : our_size);
+	memcpy(ret_theirs, &size, sizeof size);
 }
 
 int hf__options_check_wait(int64_t wait_ms)
