@@ -175,14 +175,6 @@ int hf_client_open(const char *url, const hf_client_options *options, hf_client 
 	return rc;
 }
 
-/* Waits until the last call has left. */
-static void wait_for_calls(struct hf_client *client)
-{
-	uint32_t inside;
-	while ((inside = atomic_load(&client->inside)) > 0)
-		hf__sleep_on(&client->inside, inside);
-}
-
 static int close_client(struct hf_client *client)
 {
 	struct hf__spec spec = {.client = client, .want = {.verb = HF__OP_CLOSE}};
@@ -196,7 +188,8 @@ static int close_client(struct hf_client *client)
 		                 "a client cannot be closed in one of its own callbacks");
 	atomic_store(&client->closing, true);
 	(void)hf__call_number(spec, NULL);
-	wait_for_calls(client);
+	/* Until the last call has left. */
+	hf__sleep_until_zero(&client->inside);
 	hf__engine_stop(&client->engine);
 	(void)hf__engine_dispatch(&client->engine);
 	client->core.backend_ops->close(client->core.backend);

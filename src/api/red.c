@@ -32,8 +32,7 @@ static void on_identified(struct hf__call *call)
 	if (!identity->result)
 		memcpy(identity->words, call->op.text, sizeof identity->words);
 	hf__call_free(call);
-	if (atomic_fetch_sub(pending, 1) == 1)
-		hf__sleep_wake_word(pending);
+	hf__sleep_count_down(pending);
 }
 
 /* Asks all servers at once, so that several that hang take no longer than one. */
@@ -54,9 +53,7 @@ static void identify(const struct hf__several *several, struct identity *identit
 		identity[i].result = rc;
 		atomic_fetch_sub(&pending, 1);
 	}
-	uint32_t left;
-	while ((left = atomic_load(&pending)) > 0)
-		hf__sleep_on(&pending, left);
+	hf__sleep_until_zero(&pending);
 }
 
 static bool share_a_word(const char *a, const char *b)

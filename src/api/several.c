@@ -343,8 +343,7 @@ static void finish_subcall(struct hf__call *call)
 	if (sub->result)
 		memcpy(sub->detail, call->op.detail, sizeof sub->detail);
 	hf__call_free(call);
-	if (atomic_fetch_sub(&work->pending, 1) == 1)
-		hf__sleep_wake_word(&work->pending);
+	hf__sleep_count_down(&work->pending);
 }
 
 /* Returns the result and sets its detail for this thread. */
@@ -384,9 +383,7 @@ static void run_round(struct hf__work *work)
 		if (rc)
 			note_failure(sub, rc);
 	}
-	uint32_t pending;
-	while ((pending = atomic_load(&work->pending)) > 0)
-		hf__sleep_on(&work->pending, pending);
+	hf__sleep_until_zero(&work->pending);
 }
 
 int hf__several_check_replicas(const struct hf__several *several, int64_t replicas)

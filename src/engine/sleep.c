@@ -56,3 +56,17 @@ void hf__sleep_wake_word(_Atomic uint32_t *word)
 {
 	futex(word, FUTEX_WAKE_BITSET, INT_MAX, FUTEX_BITSET_MATCH_ANY);
 }
+
+void hf__sleep_until_zero(_Atomic uint32_t *word)
+{
+	uint32_t left;
+	while ((left = atomic_load(word)) > 0)
+		hf__sleep_on(word, left);
+}
+
+/* The kernel only looks for sleepers at the address, so the word may be gone by then. */
+void hf__sleep_count_down(_Atomic uint32_t *word)
+{
+	if (atomic_fetch_sub(word, 1) == 1)
+		hf__sleep_wake_word(word);
+}

@@ -41,4 +41,8 @@ void hf__sleep_wait(struct hf__sleep *sleep, uint16_t slot, uint32_t wakes);
 void hf__sleep_on(_Atomic uint32_t *word, uint32_t value);
 void hf__sleep_wake_word(_Atomic uint32_t *word);
 
+/* Sleeps until the word has been counted down to 0, after which it may be gone. */
+void hf__sleep_until_zero(_Atomic uint32_t *word);
+void hf__sleep_count_down(_Atomic uint32_t *word);
+
 #endif
