@@ -244,6 +244,6 @@ hf_state hf_double_barrier_state(hf_double_barrier *barrier)
 		return HF_FREE;
 	uint64_t owner = current_owner(barrier);
 	if (owner != 0 && owner != busy)
-		(void)hf__lock_remaining(barrier->in.record, owner, hf__clock_ms(), &state);
+		(void)hf__lock_remaining(barrier->in.lock, owner, hf__clock_ms(), &state);
 	return state;
 }

@@ -13,7 +13,7 @@ void hf__call_init(struct hf__call *call, const struct hf__spec *spec)
 	memset(call, 0, offsetof(struct hf__call, op) + offsetof(struct hf__op, detail));
 	call->op.detail[0] = 0;
 	call->op.text[0] = 0;
-	call->op.lock = spec->record;
+	call->op.lock = spec->lock;
 	call->op.want = spec->want;
 	if (spec->want.by_thread && spec->want.verb == HF__OP_ACQUIRE)
 		call->op.thread = hf__thread_ref();

@@ -21,7 +21,7 @@ struct hf__spec {
 	/* HF_E… if an argument is wrong, with its detail set; running the call returns it. */
 	int error;
 	struct hf_client *client;
-	struct hf__lock *record;     /* the object that the call is about, or NULL */
+	struct hf__lock *lock;       /* the object that the call is about, or NULL */
 	struct hf__several *several; /* the members, if that is a multi or red lock */
 	struct hf__want want;
 	/* Not 0: the call is about the owner's hold of this wire owner, and about no other. */

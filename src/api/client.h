@@ -96,12 +96,12 @@ struct hf_client {
 /* What all handles begin with: an object of a client. */
 struct hf__handle {
 	struct hf_client *client;
-	struct hf__lock *record;
+	struct hf__lock *lock;
 };
 
 /* Kept small, since a program may have one for each lock that it holds. */
 struct hf_lock {
-	struct hf__handle at; /* without a record: a multi or red lock */
+	struct hf__handle at; /* without a lock: a multi or red lock */
 	union {
 		struct hf__spin spin;        /* of a spin lock: how it waits */
 		struct hf__several *several; /* of a multi or red lock: its members */
@@ -111,7 +111,7 @@ struct hf_lock {
 /* The members of a multi or red lock; NULL for any other lock. */
 static inline struct hf__several *hf__locks_several(const struct hf_lock *lock)
 {
-	return lock->at.record ? NULL : lock->several;
+	return lock->at.lock ? NULL : lock->several;
 }
 
 struct hf_semaphore {
@@ -205,7 +205,7 @@ void hf__client_leave(struct hf_client *client);
 int hf__handle_check_open(const struct hf_client *client, const char *name, const void *ret,
                           const char *ret_name);
 /*
- * Maps and checks the name, and takes a reference to the record. HF_ENOTSUP if the backend does not
+ * Maps and checks the name, and takes a reference to the lock. HF_ENOTSUP if the backend does not
  * have the kind; `what` names the argument that gave the kind.
  */
 int hf__handle_open(struct hf__handle *handle, struct hf_client *client, int kind, const char *what,
@@ -256,7 +256,7 @@ int hf__several_start(struct hf__several *several, const struct hf__want *want, 
 int64_t hf__several_remaining(struct hf__several *several, uint64_t owner, int64_t now,
                               hf_state *ret_state);
 /* This hold was lost. Red locks that contain it, and still have a majority, start a repair. */
-void hf__red_handle_loss(struct hf_client *client, const struct hf__lock *record, uint64_t owner,
+void hf__red_handle_loss(struct hf_client *client, const struct hf__lock *lock, uint64_t owner,
                          uint64_t wire);
 
 /* ---- host.c and heartbeat.c: the client as the core and the engine see it ---- */

@@ -8,9 +8,9 @@
 
 struct hf_event {
 	hf_state state;
-	const struct hf__lock *record; /* to be compared only, since it may be freed */
-	uint64_t number;               /* of the owner */
-	uint64_t wire;                 /* of the hold */
+	const struct hf__lock *lock; /* to be compared only, since it may be freed */
+	uint64_t number;             /* of the owner */
+	uint64_t wire;               /* of the hold */
 	int64_t remaining_ms;
 	char name[513];
 	char owner[64];
@@ -123,7 +123,7 @@ static void fill_event(struct hf_client *client, struct hf__hold *hold, hf_event
 	bool lost = event->state == HF_LOST;
 	event->remaining_ms = !lost && hold->valid_until > now ? hold->valid_until - now : 0;
 	memcpy(event->name, hold->cmd.lock->name, hold->cmd.lock->length + 1u);
-	event->record = hold->cmd.lock;
+	event->lock = hold->cmd.lock;
 	event->number = hold->owner;
 	event->wire = hold->cmd.wire;
 	if (hold->cmd.lock->traits->several)
@@ -161,7 +161,7 @@ static int report_news(struct hf_client *client)
 	int n = 0;
 	while (take_news(client, &event)) {
 		if (event.state == HF_LOST)
-			hf__red_handle_loss(client, event.record, event.number, event.wire);
+			hf__red_handle_loss(client, event.lock, event.number, event.wire);
 		if (client->on_event)
 			client->on_event(client->event_arg, &event);
 		n++;

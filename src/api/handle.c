@@ -41,36 +41,36 @@ int hf__handle_map_name(const struct hf_client *client, const char *name,
 }
 
 /* `mapped` is the name on the server. */
-static int take_record(struct hf__handle *handle, struct hf_client *client, int kind,
-                       const char *mapped, const char *values, size_t n)
+static int ref_lock(struct hf__handle *handle, struct hf_client *client, int kind,
+                    const char *mapped, const char *values, size_t n)
 {
 	int before = hf__client_lock(client);
 	bool closed = client->core.closed;
 	handle->client = client;
-	handle->record = closed  ? NULL
-	                 : n > 0 ? hf__lock_ref_group(&client->core, mapped, values, n)
-	                         : hf__lock_ref(&client->core, kind, mapped);
-	if (handle->record && !hf__query_reserve(&client->core, handle->record)) {
-		hf__lock_unref(&client->core, handle->record);
-		handle->record = NULL;
+	handle->lock = closed  ? NULL
+	               : n > 0 ? hf__lock_ref_group(&client->core, mapped, values, n)
+	                       : hf__lock_ref(&client->core, kind, mapped);
+	if (handle->lock && !hf__query_reserve(&client->core, handle->lock)) {
+		hf__lock_unref(&client->core, handle->lock);
+		handle->lock = NULL;
 	}
 	hf__client_unlock(client, before);
 	if (closed)
 		return hf__error(HF_ECLOSED, "the client is closed");
-	if (!handle->record)
+	if (!handle->lock)
 		return hf__error(HF_ENOMEM, "no memory for a handle");
 	hf__client_ref(client);
 	return 0;
 }
 
-static int open_record(struct hf__handle *handle, struct hf_client *client, int kind,
-                       const char *name, const char *values, size_t n)
+static int open_lock(struct hf__handle *handle, struct hf_client *client, int kind,
+                     const char *name, const char *values, size_t n)
 {
 	char mapped[HF__NAME_SIZE];
 	int rc = hf__client_check(client);
 	if (!rc)
 		rc = hf__handle_map_name(client, name, mapped);
-	return rc ? rc : take_record(handle, client, kind, mapped, values, n);
+	return rc ? rc : ref_lock(handle, client, kind, mapped, values, n);
 }
 
 int hf__handle_open_stored(struct hf__handle *handle, struct hf_client *client, int kind,
@@ -80,7 +80,7 @@ int hf__handle_open_stored(struct hf__handle *handle, struct hf_client *client, 
 	int rc = hf__client_check(client);
 	if (!rc && fault)
 		rc = hf__error(HF_EINVAL, "%s", fault);
-	return rc ? rc : take_record(handle, client, kind, name, NULL, 0);
+	return rc ? rc : ref_lock(handle, client, kind, name, NULL, 0);
 }
 
 int hf__handle_check_open(const struct hf_client *client, const char *name, const void *ret,
@@ -95,7 +95,7 @@ int hf__handle_open(struct hf__handle *handle, struct hf_client *client, int kin
 	const char *why = "";
 	if (!client->core.backend_ops->traits(kind, &why))
 		return hf__error(HF_ENOTSUP, "%s: %s", what, why);
-	return open_record(handle, client, kind, name, NULL, 0);
+	return open_lock(handle, client, kind, name, NULL, 0);
 }
 
 int hf__handle_new(struct hf_client *client, int kind, const char *what, const char *name,
@@ -118,14 +118,14 @@ int hf__handle_open_group(struct hf__handle *handle, struct hf_client *client, c
 	const char *why = "";
 	if (!client->core.backend_ops->traits(HF__GROUP, &why))
 		return hf__error(HF_ENOTSUP, "group: %s", why);
-	return open_record(handle, client, HF__GROUP, name, values, n);
+	return open_lock(handle, client, HF__GROUP, name, values, n);
 }
 
 void hf__handle_copy(struct hf__handle *handle, const struct hf__handle *from)
 {
 	*handle = *from;
 	int before = hf__client_lock(from->client);
-	from->record->refs++;
+	from->lock->refs++;
 	hf__client_unlock(from->client, before);
 	hf__client_ref(from->client);
 }
@@ -136,7 +136,7 @@ void hf__handle_close(struct hf__handle *handle)
 	if (hf__client_check(client))
 		return;
 	int before = hf__client_lock(client);
-	hf__lock_unref(&client->core, handle->record);
+	hf__lock_unref(&client->core, handle->lock);
 	hf__client_unlock(client, before);
 	hf__client_unref(client);
 }
@@ -151,7 +151,7 @@ struct hf__spec hf__handle_describe(const struct hf__handle *handle, const char 
 	}
 	spec.error = hf__client_check(handle->client);
 	spec.client = handle->client;
-	spec.record = handle->record;
+	spec.lock = handle->lock;
 	return spec;
 }
 

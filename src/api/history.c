@@ -21,7 +21,7 @@
 
 struct hf_history {
 	struct hf_client *client;
-	struct hf__handle handle; /* of the name; without one the record is NULL */
+	struct hf__handle handle; /* of the name; without one the lock is NULL */
 	char name[HF__NAME_SIZE]; /* on the server; "" for all names */
 	char stream[HF__KEYS_MAX + 32];
 	char position[HF__POSITION_SIZE];
@@ -365,7 +365,7 @@ static int read_pages(hf_history *history)
 	while (!rc && more) {
 		snprintf(words, sizeof words, "%s%c%s", history->position, 0, history->name);
 		rc = hf__rows_ask(history->client, &history->rows, HF__HISTORY,
-		                  history->handle.record, words, 2, NULL);
+		                  history->handle.lock, words, 2, NULL);
 		if (!rc)
 			rc = take_page(history, &more);
 	}
@@ -383,7 +383,7 @@ static int enter_name(hf_history *history, const char *name)
 static void leave_name(hf_history *history)
 {
 	hf__handle_close(&history->handle);
-	history->handle.record = NULL;
+	history->handle.lock = NULL;
 }
 
 static int read_stream(hf_history *history, struct hf__stream *stream)
@@ -450,7 +450,7 @@ static int ask_held(hf_history *history, hf_history_row **rows, int32_t n)
 	for (int32_t i = 0; i < n; i++)
 		end = put_hold(end, rows[i]);
 	int rc = hf__rows_ask(history->client, &history->rows, HF__HISTORY_HELD,
-	                      history->handle.record, words, 3 * n, NULL);
+	                      history->handle.lock, words, 3 * n, NULL);
 	free(words);
 	if (!rc && !hf__rows_next(&history->rows, &at, &time))
 		return not_understood();
@@ -683,7 +683,7 @@ void hf_history_close(hf_history *history)
 	hf__table_done(&history->names);
 	hf__streams_done(&history->streams);
 	hf__buffer_done(&history->rows);
-	if (history->handle.record)
+	if (history->handle.lock)
 		hf__handle_close(&history->handle);
 	hf__client_unref(history->client);
 	free(history);
@@ -713,7 +713,7 @@ int hf_client_clear_history(hf_client *client, const char *name, int64_t *ret_en
 		return rc;
 	struct hf__spec spec = {
 		.client = client,
-		.record = handle.record,
+		.lock = handle.lock,
 		.want = {.verb = HF__OP_REQUEST, .request = HF__HISTORY_CLEAR},
 	};
 	rc = hf__call_number(spec, ret_entries);

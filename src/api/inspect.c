@@ -434,7 +434,7 @@ static int inspect_one(struct asking *asking, const char *name, hf_info_fn *tell
 	int rc = hf__handle_open_stored(&handle, asking->client, HF_REENTRANT, name);
 	if (rc)
 		return rc;
-	rc = ask(asking, HF__INSPECT, handle.record, NULL, 0);
+	rc = ask(asking, HF__INSPECT, handle.lock, NULL, 0);
 	if (!rc)
 		rc = tell_answer(asking, tell, arg);
 	hf__handle_close(&handle);

@@ -147,7 +147,7 @@ static int check_members(hf_lock *const *members, size_t n, hf_lock **ret_lock, 
 		if (rc)
 			return rc;
 		for (size_t j = 0; j < i; j++)
-			if (members[j]->at.record == members[i]->at.record)
+			if (members[j]->at.lock == members[i]->at.lock)
 				return hf__error(HF_EINVAL,
 				                 "members[%zu] and members[%zu] are the same lock",
 				                 j, i);
@@ -208,7 +208,7 @@ int hf_lock_open_red(hf_lock *const *members, size_t n, hf_lock **ret_lock)
 {
 	int rc = check_members(members, n, ret_lock, HF__RED_LEAST, HF__RED_MOST);
 	for (size_t i = 0; !rc && i < n; i++)
-		if (members[i]->at.record->traits->session)
+		if (members[i]->at.lock->traits->session)
 			rc = hf__error(
 				HF_ENOTSUP,
 				"members[%zu] is on ZooKeeper, where a majority of the servers "

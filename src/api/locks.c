@@ -28,9 +28,9 @@ static struct hf__spec describe(const hf_lock *lock, enum hf__op_verb verb)
 	if (spec.error)
 		return spec;
 	spec.client = lock->at.client;
-	spec.record = lock->at.record;
+	spec.lock = lock->at.lock;
 	spec.several = hf__locks_several(lock);
-	if (spec.record)
+	if (spec.lock)
 		spec.want.spin = lock->spin;
 	return spec;
 }
@@ -57,7 +57,7 @@ static struct hf__spec describe_query(const hf_lock *lock, enum hf__question que
 
 static int check_token(const hf_lock *lock, int token)
 {
-	bool can = !hf__locks_several(lock) && lock->at.record->traits->tokens;
+	bool can = !hf__locks_several(lock) && lock->at.lock->traits->tokens;
 	return !token || can
 	               ? 0
 	               : hf__error(HF_EINVAL, "token: locks of this kind have no fencing token");
@@ -74,7 +74,7 @@ static int check_value(const hf_lock *lock, const char *value)
 
 static int check_revocable(const hf_lock *lock, int revocable)
 {
-	if (!revocable || (!hf__locks_several(lock) && lock->at.record->traits->session))
+	if (!revocable || (!hf__locks_several(lock) && lock->at.lock->traits->session))
 		return 0;
 	return hf__error(HF_ENOTSUP, "revocable: only locks on ZooKeeper can be revoked");
 }
@@ -126,7 +126,7 @@ static int64_t remaining(const hf_lock *lock, uint64_t owner, hf_state *ret_stat
 	int64_t now = hf__clock_ms();
 	return hf__locks_several(lock)
 	               ? hf__several_remaining(hf__locks_several(lock), owner, now, ret_state)
-	               : hf__lock_remaining(lock->at.record, owner, now, ret_state);
+	               : hf__lock_remaining(lock->at.lock, owner, now, ret_state);
 }
 
 /* ---- acquire ---- */
@@ -282,7 +282,7 @@ static int check_waiter(const hf_lock *lock, const char *waiter)
 		return hf__error(HF_EINVAL, "waiter must not be NULL or empty");
 	if (strlen(waiter) > HF__WAITER_MAX)
 		return hf__error(HF_EINVAL, "waiter: longer than %d bytes", HF__WAITER_MAX);
-	const struct hf__traits *traits = hf__locks_several(lock) ? NULL : lock->at.record->traits;
+	const struct hf__traits *traits = hf__locks_several(lock) ? NULL : lock->at.lock->traits;
 	if (!traits || !(traits->ordered || traits->session))
 		return hf__error(HF_ENOTSUP, "locks of this kind have no wait queue on the server");
 	return 0;
@@ -474,12 +474,12 @@ int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token)
 		return rc;
 	struct hf_client *client = lock->at.client;
 	int before = hf__client_lock(client);
-	const struct hf__hold *hold = hf__hold_find(lock->at.record, owner_number(owner));
+	const struct hf__hold *hold = hf__hold_find(lock->at.lock, owner_number(owner));
 	bool held = hold && hold->state == HF__HOLD_HELD && hf__clock_ms() < hold->valid_until;
 	if (held)
 		token = hold->token;
 	else
-		hf__call_explain_not_held(client, lock->at.record, owner_number(owner), why,
+		hf__call_explain_not_held(client, lock->at.lock, owner_number(owner), why,
 		                          sizeof why);
 	hf__client_unlock(client, before);
 	if (!held)
@@ -508,12 +508,12 @@ int hf_lock_durability(hf_lock *lock, hf_owner *owner, int *ret_replicas)
 		return rc;
 	struct hf_client *client = lock->at.client;
 	int before = hf__client_lock(client);
-	const struct hf__hold *hold = hf__hold_find(lock->at.record, owner_number(owner));
+	const struct hf__hold *hold = hf__hold_find(lock->at.lock, owner_number(owner));
 	bool held = hold && hold->state == HF__HOLD_HELD && hf__clock_ms() < hold->valid_until;
 	int replicas = held ? hold->replicas : 0;
 	hf__client_unlock(client, before);
 	if (!held)
-		return hf__error(HF_ENOTHELD, "%s: not held by this owner", lock->at.record->name);
+		return hf__error(HF_ENOTHELD, "%s: not held by this owner", lock->at.lock->name);
 	*ret_replicas = replicas;
 	return 0;
 }
@@ -532,13 +532,13 @@ int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t 
 		return rc;
 	struct hf_client *client = lock->at.client;
 	int before = hf__client_lock(client);
-	const struct hf__hold *hold = hf__hold_find(lock->at.record, owner_number(owner));
+	const struct hf__hold *hold = hf__hold_find(lock->at.lock, owner_number(owner));
 	held = hold && hold->state == HF__HOLD_HELD;
 	if (held)
-		client->core.backend_ops->identity(client->core.backend, lock->at.record,
+		client->core.backend_ops->identity(client->core.backend, lock->at.lock,
 		                                   hold->cmd.wire, ret_identity, size);
 	else
-		hf__call_explain_not_held(client, lock->at.record, owner_number(owner), why,
+		hf__call_explain_not_held(client, lock->at.lock, owner_number(owner), why,
 		                          sizeof why);
 	hf__client_unlock(client, before);
 	if (!held)

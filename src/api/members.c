@@ -49,9 +49,9 @@ static int compare_members(const void *a, const void *b)
 {
 	const struct hf_lock *x = &((const struct hf__member *)a)->lock;
 	const struct hf_lock *y = &((const struct hf__member *)b)->lock;
-	int order = strcmp(x->at.record->name, y->at.record->name);
+	int order = strcmp(x->at.lock->name, y->at.lock->name);
 	if (order == 0)
-		order = (int)x->at.record->kind - (int)y->at.record->kind;
+		order = (int)x->at.lock->kind - (int)y->at.lock->kind;
 	return order ? order : strcmp(x->at.client->settings.shown, y->at.client->settings.shown);
 }
 
@@ -85,7 +85,7 @@ static bool are_same(const struct hf__table_link *link, const void *key)
 	bool same = one->n == other->n && one->need == other->need && atomic_load(&one->refs) > 0;
 	for (size_t i = 0; same && i < one->n; i++) {
 		const struct hf_lock *a = &one->member[i].lock, *b = &other->member[i].lock;
-		same = a->at.record == b->at.record && a->spin.first_ms == b->spin.first_ms &&
+		same = a->at.lock == b->at.lock && a->spin.first_ms == b->spin.first_ms &&
 		       a->spin.most_ms == b->spin.most_ms && a->spin.factor == b->spin.factor;
 	}
 	return same;
@@ -103,10 +103,10 @@ static bool ref_if_alive(struct hf__several *several)
 
 static uint32_t hash_of(const struct hf__table *table, const struct hf__several *several)
 {
-	const struct hf__lock *record[HF__MEMBERS_MAX];
+	const struct hf__lock *lock[HF__MEMBERS_MAX];
 	for (size_t i = 0; i < several->n; i++)
-		record[i] = several->member[i].lock.at.record;
-	return hf__table_hash(table, record, several->n * sizeof(record[0]));
+		lock[i] = several->member[i].lock.at.lock;
+	return hf__table_hash(table, lock, several->n * sizeof(lock[0]));
 }
 
 struct hf__several *hf__members_share(struct hf__several *several)
@@ -188,8 +188,7 @@ void hf__members_forget(struct hf_client *client)
 struct hf__spec hf__members_describe(const struct hf__member *member, const struct hf__want *want)
 {
 	const struct hf_lock *lock = &member->lock;
-	struct hf__spec spec = {
-		.client = lock->at.client, .record = lock->at.record, .want = *want};
+	struct hf__spec spec = {.client = lock->at.client, .lock = lock->at.lock, .want = *want};
 	spec.want.spin = lock->spin;
 	return spec;
 }

@@ -111,7 +111,7 @@ int hf_permits_acquire(hf_permits *permits, int n, const hf_permits_options *opt
 	if (!spec.error && !ret_ids)
 		spec.error = hf__error_null("ret_ids");
 	int rc = hf__call_run(&call, &spec);
-	if (!rc && hf__lock_remaining(permits->at.record, call.op.owner, hf__clock_ms(), NULL) == 0)
+	if (!rc && hf__lock_remaining(permits->at.lock, call.op.owner, hf__clock_ms(), NULL) == 0)
 		return fail_late(permits, call.op.owner, n);
 	for (int i = 0; !rc && i < n; i++)
 		hf__permits_id(permits->at.client, call.op.owner + (uint64_t)i, ret_ids[i]);
@@ -267,7 +267,7 @@ int hf_permits_total_from(hf_permits *permits, const char *name)
 	struct hf__spec spec = describe(permits, HF__PERMITS_FROM);
 	if (!spec.error && !name)
 		spec.error = hf__error_null("name");
-	if (!spec.error && !permits->at.record->traits->session)
+	if (!spec.error && !permits->at.lock->traits->session)
 		spec.error = hf__error(HF_ENOTSUP,
 		                       "on Redis and Valkey the total is stored with the permits; "
 		                       "use hf_permits_set");
@@ -288,7 +288,7 @@ hf_state hf_permits_state(hf_permits *permits, const hf_permit_id id)
 		return HF_FREE;
 	uint64_t wire = hf__permit_wire(&permits->at.client->core, read);
 	if (wire)
-		(void)hf__lock_remaining(permits->at.record, wire, hf__clock_ms(), &state);
+		(void)hf__lock_remaining(permits->at.lock, wire, hf__clock_ms(), &state);
 	return state;
 }
 
@@ -298,5 +298,5 @@ int64_t hf_permits_remaining(hf_permits *permits, const hf_permit_id id)
 	if (!permits || hf__client_check(permits->at.client) || !id || !hf__permit_read(id, read))
 		return 0;
 	uint64_t wire = hf__permit_wire(&permits->at.client->core, read);
-	return wire ? hf__lock_remaining(permits->at.record, wire, hf__clock_ms(), NULL) : 0;
+	return wire ? hf__lock_remaining(permits->at.lock, wire, hf__clock_ms(), NULL) : 0;
 }

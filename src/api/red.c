@@ -158,7 +158,7 @@ void hf__red_leave(struct hf__several *several)
 /* ---- losses ---- */
 
 /* The next member, after this number, that is this lock. The caller gets a reference. */
-static struct hf__member *next_listener(struct hf_client *client, const struct hf__lock *record,
+static struct hf__member *next_listener(struct hf_client *client, const struct hf__lock *lock,
                                         uint64_t number)
 {
 	struct hf__member *found = NULL;
@@ -166,7 +166,7 @@ static struct hf__member *next_listener(struct hf_client *client, const struct h
 	hf__engine_lock(&client->engine);
 	hf__list_each (link, &client->members) {
 		struct hf__member *one = hf__list_item(link, struct hf__member, link);
-		if (one->lock.at.record != record || one->number <= number)
+		if (one->lock.at.lock != lock || one->number <= number)
 			continue;
 		hf__members_ref(one->several);
 		found = one;
@@ -194,12 +194,12 @@ static void lose(struct hf__member *member, uint64_t owner, uint64_t wire)
 	pthread_mutex_unlock(&several->mutex);
 }
 
-void hf__red_handle_loss(struct hf_client *client, const struct hf__lock *record, uint64_t owner,
+void hf__red_handle_loss(struct hf_client *client, const struct hf__lock *lock, uint64_t owner,
                          uint64_t wire)
 {
 	uint64_t number = 0;
 	struct hf__member *member;
-	while ((member = next_listener(client, record, number))) {
+	while ((member = next_listener(client, lock, number))) {
 		number = member->number;
 		lose(member, owner, wire);
 		hf__members_unref(member->several);
@@ -244,7 +244,7 @@ static void retreat(struct hf__work *work, size_t heard, size_t got)
 	work->result = work->heard ? HF_EBUSY : HF_ENOQUORUM;
 	snprintf(work->detail, sizeof work->detail,
 	         "%s: %zu of %zu servers granted the lock and %zu answered; %zu must grant it",
-	         several->member[0].lock.at.record->name, got, several->n, heard, several->need);
+	         several->member[0].lock.at.lock->name, got, several->n, heard, several->need);
 	work->subs = 0;
 	hf__plan_undo(work, HF__PHASE_AGAIN);
 }

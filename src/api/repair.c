@@ -210,7 +210,7 @@ static struct hf__spec describe(struct hf__stake *stake)
 		want.verb = HF__OP_ACQUIRE;
 		want.replicas = -1;
 		/* If the owner has a hold already, one answer decides, or that hold ends soon. */
-		if (hf__lock_remaining(member_of(stake)->lock.at.record, want.owner, hf__clock_ms(),
+		if (hf__lock_remaining(member_of(stake)->lock.at.lock, want.owner, hf__clock_ms(),
 		                       NULL) > 0)
 			want.wait_ms = HF__MOST_LIMIT_MS;
 		break;

@@ -9,7 +9,7 @@ int hf__rows_ask(struct hf_client *client, struct hf__buffer *rows, enum hf__ver
                  struct hf__lock *lock, const char *words, int32_t n, struct hf_cancel *cancel)
 {
 	struct hf__spec spec = {.client = client,
-	                        .record = lock,
+	                        .lock = lock,
 	                        .want = {.verb = HF__OP_REQUEST,
 	                                 .request = (uint8_t)verb,
 	                                 .words = words,

@@ -66,7 +66,7 @@ static uint64_t leave_elsewhere(struct hf__work *work)
 	for (size_t i = 0; i < several->n; i++) {
 		const struct hf__handle *at = &several->member[i].lock.at;
 		hf__engine_lock(&at->client->engine);
-		const struct hf__hold *hold = hf__call_hold(at->record, work->want.owner);
+		const struct hf__hold *hold = hf__call_hold(at->lock, work->want.owner);
 		if (hold) {
 			count[i] = hold->count;
 			work->wire[i] = hold->cmd.wire;
@@ -125,7 +125,7 @@ static void note_releases(struct hf__work *work)
 		snprintf(sub->detail, sizeof sub->detail,
 		         "%s: another call of this owner is in progress; the member is "
 		         "released when that has finished",
-		         work->several->member[sub->member].lock.at.record->name);
+		         work->several->member[sub->member].lock.at.lock->name);
 	}
 }
 

@@ -122,9 +122,9 @@ static int64_t measure(const struct hf__several *several, const struct hf__whole
 	int64_t calm[HF__MEMBERS_MAX] = {0}; /* held and not at risk */
 	for (size_t i = 0; i < several->n; i++) {
 		hf_state one = HF_FREE;
-		const struct hf__lock *record = several->member[i].lock.at.record;
+		const struct hf__lock *lock = several->member[i].lock.at.lock;
 		bool counts = !whole || whole->stake[i].counts;
-		left[i] = counts ? hf__lock_remaining(record, owner, now, &one) : 0;
+		left[i] = counts ? hf__lock_remaining(lock, owner, now, &one) : 0;
 		calm[i] = one == HF_HELD;
 	}
 	int64_t least = hf__whole_enough(several, left);
@@ -214,7 +214,7 @@ bool hf__whole_has(const struct hf__stake *stake)
 	const struct hf__whole *whole = stake->whole;
 	const struct hf__handle *at = &whole->several->member[stake - whole->stake].lock.at;
 	hf__engine_lock(&at->client->engine);
-	const struct hf__hold *hold = hf__call_hold(at->record, whole->owner);
+	const struct hf__hold *hold = hf__call_hold(at->lock, whole->owner);
 	bool has = stake->levels > 0 && hold && hold->state == HF__HOLD_HELD &&
 	           hold->cmd.wire == stake->wire;
 	hf__engine_unlock(&at->client->engine);

@@ -209,7 +209,7 @@ enum hf__trace {
 
 /* How locks of one kind behave on one backend. */
 struct hf__traits {
-	/* Kinds with the same number here are one lock on this backend and share its records. */
+	/* Kinds with the same number here are one lock on this backend, and in the core. */
 	uint8_t kind;
 	/* The kind of the other half of a read-write lock; 0 for every other kind. */
 	uint8_t half;
@@ -451,7 +451,7 @@ struct hf__backend_ops {
 	const struct hf__traits *(*traits)(int kind, const char **ret_why);
 	/* What is wrong with the name on this backend only, or NULL. May be missing. */
 	const char *(*fault)(const char *name);
-	/* The lock record is about to be freed. May be missing. */
+	/* The lock is about to be freed. May be missing. */
 	void (*forget)(void *backend, const struct hf__lock *lock);
 	/* What the hold of this wire owner is called on the server; empty if that is not known. */
 	void (*identity)(void *backend, const struct hf__lock *lock, uint64_t wire, char *ret_text,
@@ -576,7 +576,7 @@ const char *hf__kind_word(int kind);
 
 /* ---- what a backend can know about a lock ---- */
 
-/* The record if there is one; no reference is taken. The kind is one that traits name. */
+/* The lock if it is known; no reference is taken. The kind is one that traits name. */
 struct hf__lock *hf__lock_find(struct hf__core *core, int kind, const char *name);
 void hf__lock_add_ref(struct hf__lock *lock);
 void hf__lock_unref(struct hf__core *core, struct hf__lock *lock);

@@ -19,7 +19,7 @@
  *   measure.c    histograms of durations
  *   cmd.c        commands: how they go down to the backend
  *   policy.c     how long a hold lasts: with a lease, or with a session
- *   lock.c       lock records: references, wait queue, watches, parked calls
+ *   lock.c       locks: references, wait queue, watches, parked calls
  *   op.c         calls: how they begin and finish
  *   note.c       when a waiting call leaves a note on the server
  *   hold.c       holds: how long one is valid, its news, its end

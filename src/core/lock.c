@@ -1,4 +1,4 @@
-/* Lock records: what this client knows about each name, its waiters, and its watches. */
+/* Locks: what this client knows about each name, its waiters, and its watches. */
 #include "core/lock.h"
 #include "core/core.h"
 #include "core/policy.h"
@@ -216,7 +216,7 @@ void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock)
 	free(lock);
 }
 
-/* The record of the writers that this reader lets go first, or NULL. */
+/* The lock of the writers that this reader lets go first, or NULL. */
 static const struct hf__lock *writers_of(struct hf__core *core, const struct hf__op *op)
 {
 	const struct hf__traits *traits = op->lock->traits;

@@ -1,4 +1,4 @@
-/* Lock records: what one client knows about each name and kind. */
+/* Locks: what one client knows about each name and kind. */
 #ifndef HF_CORE_LOCK_H
 #define HF_CORE_LOCK_H
 
@@ -15,7 +15,7 @@
 
 struct hf__op;
 
-/* The part of a hold that its owner can read without the mutex. Freed with its lock record. */
+/* The part of a hold that its owner can read without the mutex. Freed with its lock. */
 struct hf__cell {
 	_Atomic uint64_t owner; /* 0: unused */
 	_Atomic int64_t valid_until;
@@ -24,7 +24,7 @@ struct hf__cell {
 	struct hf__hold *hold; /* whose cell it is, NULL if it is free; needs the mutex */
 };
 
-/* A lock record. It lives while a handle, a hold, a waiter or a command needs it. */
+/* Lives while a handle, a hold, a waiter or a command needs it. */
 struct hf__lock {
 	struct hf__table_link by_key; /* in core->locks */
 	struct hf__list in_slot;      /* in one of core->slots */
@@ -45,7 +45,7 @@ struct hf__lock {
 	char name[];
 };
 
-/* The record of this name with one more reference, or NULL without memory. */
+/* The lock of this name with one more reference, or NULL without memory. */
 struct hf__lock *hf__lock_ref(struct hf__core *core, int kind, const char *name);
 /* The same for a group of n values, HF__VALUE_SIZE bytes each, sorted. */
 struct hf__lock *hf__lock_ref_group(struct hf__core *core, const char *name, const char *values,
@@ -55,12 +55,12 @@ void hf__lock_set_slot(struct hf__core *core, struct hf__lock *lock);
 /* The link that this name has now; NULL without memory. Without a name, any link. */
 struct hf__link *hf__lock_route(struct hf__core *core, const char *name, size_t length);
 /*
- * Another record of the same name and family, and of groups with a value in common; `after` NULL
+ * Another lock of the same name and family, and of groups with a value in common; `after` NULL
  * returns the first, and after the last one NULL is returned.
  */
 struct hf__lock *hf__lock_rival(struct hf__core *core, const struct hf__lock *lock,
                                 const struct hf__lock *after);
-/* Frees the record if nothing needs it. */
+/* Frees the lock if nothing needs it. */
 void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock);
 
 /* Lets the first of the wait queue ask, unless this client is known to hold the lock. */

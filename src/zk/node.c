@@ -1,4 +1,4 @@
-/* The record of one acquisition's node: its paths, its state, and the answers to its command. */
+/* One acquisition's node: its paths, its state, and the answers to its command. */
 #include "zk/zk.h"
 
 #include <assert.h>
@@ -102,7 +102,7 @@ void hf__node_start_over(struct hf__node *node)
 	node->guid[0] = 0;
 }
 
-/* ---- records ---- */
+/* ---- life ---- */
 
 struct node_key {
 	const struct hf__lock *lock;

@@ -28,7 +28,7 @@ void hf__opener_unref(struct hf__zk *zk)
 	free(zk);
 }
 
-/* ---- records ---- */
+/* ---- life ---- */
 
 struct hf__session *hf__opener_new(struct hf__zk *zk)
 {

@@ -104,7 +104,7 @@ static void answer_end(struct hf__zk *zk, struct hf__cmd *cmd, const struct hf__
 static void end_node(struct hf__zk *zk, struct hf__node *node, bool lost, int64_t now)
 {
 	struct hf__cmd *cmd = hf__node_take_cmd(node);
-	const struct hf__node was = *node; /* burying it may free the record */
+	const struct hf__node was = *node; /* burying the node may free it */
 	hf__node_bury(zk, node);
 	if (!cmd)
 		return;
@@ -308,7 +308,7 @@ static void advance(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	step_fn *step = hf__node_asks(node) ? steps[node->state].ask : steps[node->state].give_up;
 	assert(node->cmd && step);
-	node->requests++; /* keeps the record until the step is over */
+	node->requests++; /* keeps it until the step is over */
 	step(zk, node, now);
 	node->requests--;
 	hf__node_free_dead(zk, node);

@@ -116,7 +116,7 @@ struct hf__node {
 	char name[HF__QUEUE_NAME]; /* of the child that the state is about */
 };
 
-/* What the backend knows of a lock besides its nodes. Lives as long as the core's lock record. */
+/* What the backend knows of a lock besides its nodes. Lives as long as the core's lock. */
 struct hf__zk_lock {
 	struct hf__table_link by_lock;
 	struct hf__lock *lock;
@@ -294,7 +294,7 @@ int64_t hf__session_due(const struct hf__zk *zk);
 void hf__session_close(struct hf__zk *zk);
 
 /* ---- opener.c ---- */
-/* A record without a handle, or NULL without memory. */
+/* A session without a handle, or NULL without memory. */
 struct hf__session *hf__opener_new(struct hf__zk *zk);
 /* It has no handle, or not any more. */
 void hf__opener_free(struct hf__session *session);

@@ -24,7 +24,7 @@ static inline struct hf__lock *get_lock(struct hf_client *client, hf_kind kind, 
 
 	CHECK(n < sizeof lock / sizeof *lock);
 	CHECK(hf_lock_open(client, kind, name, &lock[n]) == 0);
-	return lock[n++]->at.record;
+	return lock[n++]->at.lock;
 }
 
 #endif

@@ -72,12 +72,12 @@ int __wrap_hf__engine_need_dispatcher(struct hf__engine *engine)
 void __wrap_hf__handle_copy(struct hf__handle *handle, const struct hf__handle *from)
 {
 	*handle = *from;
-	from->record->refs++;
+	from->lock->refs++;
 }
 
 void __wrap_hf__handle_close(struct hf__handle *handle)
 {
-	hf__lock_unref(core_of(handle->client), handle->record);
+	hf__lock_unref(core_of(handle->client), handle->lock);
 }
 
 void __wrap_hf_cancel_fire(hf_cancel *cancel)
@@ -120,7 +120,7 @@ int __wrap_hf__call_start_inner(struct hf__spec spec, void (*inner)(struct hf__c
 static bool misses_its_hold(const struct hf__spec *spec)
 {
 	const struct hf__hold *hold =
-		spec->only ? hf__call_hold(spec->record, spec->want.owner) : NULL;
+		spec->only ? hf__call_hold(spec->lock, spec->want.owner) : NULL;
 	return spec->only && (!hold || hold->cmd.wire != spec->only);
 }
 
@@ -142,8 +142,8 @@ int __wrap_hf__call_start(struct hf__spec spec, hf_done_fn *done, void *arg)
 		free(shot);
 		return HF_ECANCELLED;
 	}
-	if (spec.record)
-		spec.record->refs++;
+	if (spec.lock)
+		spec.lock->refs++;
 	hf__core_start(&node->client->core, &call->op, actor_now(node->process));
 	return 0;
 }
@@ -229,7 +229,7 @@ static void report_one(struct node *node)
 {
 	struct client *client = node->client;
 	struct hf__hold *hold = hf__list_item(client->news.next, struct hf__hold, news);
-	const struct hf__lock *record = hold->cmd.lock;
+	const struct hf__lock *lock = hold->cmd.lock;
 	uint64_t owner = hold->owner, wire = hold->cmd.wire;
 	hf_state state = HF_FREE;
 	bool found = hf__hold_next_news(hold, &state);
@@ -239,7 +239,7 @@ static void report_one(struct node *node)
 	}
 	if (found && state == HF_LOST) {
 		red.totals.losses++;
-		hf__red_handle_loss(&node->shell, record, owner, wire);
+		hf__red_handle_loss(&node->shell, lock, owner, wire);
 	}
 }
 

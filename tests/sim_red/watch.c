@@ -72,9 +72,9 @@ static void check_excuse(const struct actor *actor, int set, const struct hf__wh
 	for (int i = 0; i < red.set[set].n; i++) {
 		int server = red.set[set].first + i;
 		const struct hf__stake *stake = &whole->stake[i];
-		const struct hf__lock *record = actor->process->node[server].client->lock[0];
+		const struct hf__lock *lock = actor->process->node[server].client->lock[0];
 		bool believed =
-			stake->counts && hf__lock_remaining(record, actor->owner.number,
+			stake->counts && hf__lock_remaining(lock, actor->owner.number,
 		                                            actor_now(actor->process), NULL) > 0;
 		if (believed && !is_true(actor, server, stake) &&
 		    !has_another_hold(actor, server, stake) &&
@@ -256,9 +256,9 @@ static bool is_node_empty(const struct node *node)
 {
 	const struct hf__core *core = &node->client->core;
 	const struct entry *entry = &node->client->world->entry[0];
-	const struct hf__lock *record = node->client->lock[0];
+	const struct hf__lock *lock = node->client->lock[0];
 	return node->closing ||
-	       (core->holds == 0 && hf__list_empty(&record->queue) && !host_is_waiting(node) &&
+	       (core->holds == 0 && hf__list_empty(&lock->queue) && !host_is_waiting(node) &&
 	        hf__list_empty(&core->parked) && hf__list_empty(&core->pauses) &&
 	        !(entry->there && entry->client == node->process->index));
 }

@@ -21,7 +21,7 @@ static void every_kind_has_traits_or_a_reason(void **state)
 	}
 }
 
-/* A record is found by the kind that its traits name, so looking that kind up must lead back. */
+/* A lock is found by the kind that its traits name, so looking that kind up must lead back. */
 static void traits_name_a_kind_with_the_same_traits(void **state)
 {
 	(void)state;

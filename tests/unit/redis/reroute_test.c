@@ -79,7 +79,7 @@ static struct hf__conn *find_first_node(void)
 {
 	struct hf__conn *conn = NULL;
 	for (int i = 0; !conn || conn->port_number != 1; i++)
-		conn = hf__cluster_conn_of(redis->cluster, lock[i]->at.record);
+		conn = hf__cluster_conn_of(redis->cluster, lock[i]->at.lock);
 	return conn;
 }
 
@@ -95,9 +95,8 @@ static int count_astray(void)
 {
 	int astray = 0;
 	for (int i = 0; i < LOCKS; i++) {
-		const struct hf__lock *record = lock[i]->at.record;
-		astray +=
-			hf__lock_link(record) != hf__cluster_conn_of(redis->cluster, record)->link;
+		const struct hf__lock *one = lock[i]->at.lock;
+		astray += hf__lock_link(one) != hf__cluster_conn_of(redis->cluster, one)->link;
 	}
 	return astray;
 }
