@@ -54,7 +54,7 @@ int hf_lock_open_with(hf_client *client, hf_kind kind, const char *name,
 	int rc = hf__handle_check_open(client, name, ret_lock, "ret_lock");
 	if (rc)
 		return rc;
-	if (kind < HF_REENTRANT || kind > HF_LEADER)
+	if (kind < HF_REENTRANT || (int)kind >= (int)HF__GROUP)
 		return hf__error(HF_EINVAL, "kind: %d is not an hf_kind", (int)kind);
 	hf_lock *lock = calloc(1, sizeof(*lock));
 	if (!lock)
