@@ -4,6 +4,7 @@
  */
 #include "live/live.h"
 
+#include "support/kinds.h"
 #include "support/proxy.h"
 
 #define TOKEN_KEY "redisson_lock_token:{orders}"
@@ -115,8 +116,7 @@ static void levels_share_the_token_of_the_outermost(void **state)
 		ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.token = 1)));
 		int64_t token = token_of(lock);
 		assert_true(token > 0);
-		bool nests = kinds[i] != HF_SIMPLE && kinds[i] != HF_SIMPLE_FAIR;
-		if (nests) {
+		if (kind_nests(kinds[i])) {
 			ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.token = 1)));
 			assert_int_equal(token_of(lock), token);
 			ASSERT_OK(hf_lock_acquire(lock, NULL));

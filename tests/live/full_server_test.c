@@ -1,6 +1,8 @@
 /* A server without memory: what is held is renewed, and everything can be given back. */
 #include "live/sync.h"
 
+#include "support/kinds.h"
+
 #define WATCHDOG_MS 1800
 
 static hf_client *client;
@@ -43,16 +45,11 @@ static hf_lock *open_kind(int kind)
 {
 	static const char *const values[] = {"a", "b"};
 	hf_lock *lock = NULL;
-	if (kind == HF_LEADER + 1)
+	if (kind == HF__GROUP)
 		ASSERT_OK(hf_lock_open_group(client, "orders", values, 2, &lock));
 	else
 		ASSERT_OK(hf_lock_open(client, (hf_kind)kind, "orders", &lock));
 	return lock;
-}
-
-static bool nests(int kind)
-{
-	return kind != HF_SIMPLE && kind != HF_SIMPLE_FAIR;
 }
 
 static void play_kind(int kind)
@@ -60,14 +57,14 @@ static void play_kind(int kind)
 	int locked = 1;
 	hf_lock *lock = open_kind(kind);
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
-	if (nests(kind))
+	if (kind_nests(kind))
 		ASSERT_OK(hf_lock_acquire(lock, NULL));
 	fill_server();
 	wait_two_leases();
 	if (hf_lock_state(lock, NULL) != HF_HELD)
 		fail_msg("kind %d: not held on a full server: %s", kind, hf_error_detail());
 	/* A level, and then the rest. */
-	if (nests(kind))
+	if (kind_nests(kind))
 		ASSERT_OK(hf_lock_release(lock));
 	ASSERT_OK(hf_lock_release(lock));
 	ASSERT_OK(hf_lock_is_locked(lock, &locked));
@@ -86,7 +83,7 @@ static void play_kind(int kind)
 static void locks_of_every_kind_are_kept_and_released(void **state)
 {
 	(void)state;
-	for (int kind = HF_REENTRANT; kind <= HF_LEADER + 1; kind++)
+	for (int kind = HF_REENTRANT; kind <= HF__GROUP; kind++)
 		if (kind != HF_PLAIN)
 			play_kind(kind);
 }

@@ -4,8 +4,10 @@
 
 #include "live/sync.h"
 
+#include "support/kinds.h"
+
 #define STREAM "holdfast_history"
-#define GROUP  (HF_LEADER + 1)
+#define GROUP  HF__GROUP
 
 static inline hf_lock *open_kind(hf_client *client, int kind)
 {

@@ -5,11 +5,6 @@
 
 #define SECRET "s3cr3t-word"
 
-static bool nests(int kind)
-{
-	return kind != HF_SIMPLE && kind != HF_SIMPLE_FAIR;
-}
-
 /* ---- what is written ---- */
 
 static void check_hold(const struct stream *stream, int kind)
@@ -39,7 +34,7 @@ static void each_hold_has_a_grant_and_an_end(void **state)
 			continue;
 		hf_lock *lock = open_kind(client, kind);
 		ASSERT_OK(hf_lock_acquire(lock, NULL));
-		if (nests(kind)) {
+		if (kind_nests(kind)) {
 			ASSERT_OK(hf_lock_acquire(lock, NULL));
 			ASSERT_OK(hf_lock_release(lock));
 		}

@@ -1,8 +1,10 @@
 /* Every verb of every kind of lock: what was done without an answer is settled, and done once. */
 #include "live/lost.h"
 
-#define GROUP (HF_SIMPLE_FAIR + 1)
-#define MULTI (HF_SIMPLE_FAIR + 2)
+#include "core/backend.h"
+
+#define GROUP HF__GROUP
+#define MULTI HF__KINDS
 
 static int kind; /* of the locks in play */
 

@@ -1,10 +1,12 @@
 /* Waiters for a hold of their own process, which somebody else takes away. */
 #include "live/child.h"
 
+#include "core/backend.h"
+
 /* A waiter that nothing wakes up asks after 2.4 s at the earliest. */
 #define WOKEN_MS 1500
 
-enum { GROUP = HF_LEADER + 1 };
+enum { GROUP = HF__GROUP };
 
 struct row {
 	int held, wanted; /* hf_kind, or GROUP */

@@ -5,6 +5,8 @@
  */
 #include "live/sync.h"
 
+#include "support/kinds.h"
+
 #define SECRET "s3cr3t-word"
 
 /* What the scripts call. */
@@ -46,7 +48,7 @@ static hf_client *open_without(const char *command)
 
 /* ---- locks ---- */
 
-#define GROUP (HF_LEADER + 1)
+#define GROUP HF__GROUP
 
 static hf_lock *open_kind(hf_client *client, int kind)
 {
@@ -85,14 +87,13 @@ static void expect_free(hf_lock *lock, const char *command, int kind, const char
 static void play_lock(hf_client *client, const char *command, int kind, bool token)
 {
 	hf_lock *lock = open_kind(client, kind), *observer = open_kind(admin, kind);
-	bool nests = kind != HF_SIMPLE && kind != HF_SIMPLE_FAIR;
 	int rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 1000, .token = token));
 	if (rc && rc != HF_EDENIED)
 		fail_msg("without %s, kind %d: acquire: %d (%s)", command, kind, rc,
 		         hf_error_detail());
 	if (rc == 0 && !(is_locked(observer) && has_end()))
 		fail_msg("without %s, kind %d: granted, but not held", command, kind);
-	if (rc == 0 && nests && hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 1000)) == 0)
+	if (rc == 0 && kind_nests(kind) && hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 1000)) == 0)
 		(void)hf_lock_release(lock);
 	int released = rc ? rc : hf_lock_release(lock);
 	if (released && released != HF_EDENIED)
