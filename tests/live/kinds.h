@@ -7,6 +7,8 @@
 
 #include "live/live.h"
 
+#include "support/kinds.h"
+
 #define LOCK_CHANNEL "redisson_lock__channel:{orders}"
 #define RW_CHANNEL   "redisson_rwlock:{orders}"
 #define QUEUE        "redisson_lock_queue:{orders}"
@@ -20,29 +22,29 @@ struct match {
 	bool queues;         /* waiters have places on the server, and a channel each */
 };
 
-enum row {
-	REENTRANT,
-	WRITERS,
-	WRITER_AFTER_READER,
-	READER_AFTER_WRITER,
-	FENCED,
-	SIMPLE,
-	SPIN,
-	FAIR,
-	SIMPLE_FAIR,
-};
+/* clang-format off */
 
-static struct match matches[] = {
-	[REENTRANT] = {HF_REENTRANT, HF_REENTRANT, LOCK_CHANNEL, false},
-	[WRITERS] = {HF_WRITE, HF_WRITE, RW_CHANNEL, false},
-	[WRITER_AFTER_READER] = {HF_READ, HF_WRITE, RW_CHANNEL, false},
-	[READER_AFTER_WRITER] = {HF_WRITE, HF_READ, RW_CHANNEL, false},
-	[FENCED] = {HF_FENCED, HF_FENCED, LOCK_CHANNEL, false},
-	[SIMPLE] = {HF_SIMPLE, HF_SIMPLE, LOCK_CHANNEL, false},
-	[SPIN] = {HF_SPIN, HF_SPIN, NULL, false},
-	[FAIR] = {HF_FAIR, HF_FAIR, NULL, true},
-	[SIMPLE_FAIR] = {HF_SIMPLE_FAIR, HF_SIMPLE_FAIR, NULL, true},
-};
+/* The first kind, the name of the row, and the rest of the match. */
+#define MATCH_ROWS(ROW)                                                                            \
+	ROW(HF_REENTRANT, REENTRANT, HF_REENTRANT, LOCK_CHANNEL, false)                            \
+	ROW(HF_WRITE, WRITERS, HF_WRITE, RW_CHANNEL, false)                                        \
+	ROW(HF_READ, WRITER_AFTER_READER, HF_WRITE, RW_CHANNEL, false)                             \
+	ROW(HF_WRITE, READER_AFTER_WRITER, HF_READ, RW_CHANNEL, false)                             \
+	ROW(HF_FENCED, FENCED, HF_FENCED, LOCK_CHANNEL, false)                                     \
+	ROW(HF_SIMPLE, SIMPLE, HF_SIMPLE, LOCK_CHANNEL, false)                                     \
+	ROW(HF_SPIN, SPIN, HF_SPIN, NULL, false)                                                   \
+	ROW(HF_FAIR, FAIR, HF_FAIR, NULL, true)                                                    \
+	ROW(HF_SIMPLE_FAIR, SIMPLE_FAIR, HF_SIMPLE_FAIR, NULL, true)
+
+/* clang-format on */
+
+#define MATCH_NAME(mine, name, ...) name,
+#define MATCH(mine, name, ...)      [name] = {mine, __VA_ARGS__},
+
+enum row { MATCH_ROWS(MATCH_NAME) };
+
+static struct match matches[] = {MATCH_ROWS(MATCH)};
+HF__ROWS_ARE(MATCH_ROWS, KINDS_ON_REDIS);
 
 /* One test of a story: with one row, and with those rows for which it makes sense. */
 #define OF(story, row)                                                                             \
@@ -91,7 +93,7 @@ static inline hf_lock *open_patient(hf_client *client, hf_kind kind)
 
 static inline bool nests(const struct duel *duel)
 {
-	return duel->match->mine != HF_SIMPLE && duel->match->mine != HF_SIMPLE_FAIR;
+	return kind_nests(duel->match->mine);
 }
 
 /* Whether it is a half of a read-write lock, whose fields in the hash say more than the holder. */

@@ -11,8 +11,8 @@
 #include <semaphore.h>
 #include <unistd.h>
 
-#include "base/complete.h"
 #include "support/chance.h"
+#include "support/kinds.h"
 
 #define WATCHDOG_MS 3000
 #define LEASE_MS                                                                                   \
@@ -67,7 +67,7 @@ HF__LENGTH_IS(stem_names, STEMS);
 /* clang-format on */
 
 static const enum stem stem_of[] = {STEM_ROWS(HF__ROW)};
-HF__ROWS_ARE(STEM_ROWS, HF__BITS_BEFORE(HF_SIMPLE_FAIR + 1) & ~HF__BIT(0));
+HF__ROWS_ARE(STEM_ROWS, KINDS_ON_REDIS);
 
 /* A counter for each name, and for each value of a group. */
 #define COUNTERS (GROUP_STEM * NAMES + NAMES * VALUES)

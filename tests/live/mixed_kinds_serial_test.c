@@ -1,15 +1,11 @@
 /* Kinds that meet on one name, and what servers, networks and dying processes do to each kind. */
 #include "live/child.h"
 
-#include "base/complete.h"
+#include "support/kinds.h"
 #include "support/proxy.h"
 
-#define KINDS    8
 #define LEASE_MS 250
 #define ROUNDS   5
-
-static const hf_kind kinds[KINDS] = {HF_REENTRANT, HF_FAIR, HF_READ,   HF_WRITE,
-                                     HF_FENCED,    HF_SPIN, HF_SIMPLE, HF_SIMPLE_FAIR};
 
 /* clang-format off */
 #define NAME_ROWS(ROW)                                                                             \
@@ -19,8 +15,13 @@ static const hf_kind kinds[KINDS] = {HF_REENTRANT, HF_FAIR, HF_READ,   HF_WRITE,
 	ROW(HF_SIMPLE, "simple") ROW(HF_SIMPLE_FAIR, "simple fair")
 /* clang-format on */
 
+#define KIND_OF(kind, name) kind,
+#define COUNT_ONE(...)      +1
+enum { KINDS = NAME_ROWS(COUNT_ONE) };
+
+static const hf_kind kinds[KINDS] = {NAME_ROWS(KIND_OF)};
 static const char *const kind_name[] = {NAME_ROWS(HF__ROW)};
-HF__ROWS_ARE(NAME_ROWS, HF__BITS_BEFORE(KINDS + 1) & ~HF__BIT(0));
+HF__ROWS_ARE(NAME_ROWS, KINDS_ON_REDIS);
 
 static hf_lock *open_kind(hf_client *client, hf_kind kind, const char *name)
 {
@@ -595,7 +596,7 @@ static void earlier_levels_of_another_owner_do_not_end_a_renewal(void **state)
 
 	(void)state;
 	for (int i = 0; i < MINE; i++) {
-		int levels = mine[i] == HF_SIMPLE ? 1 : 2;
+		int levels = kind_nests(mine[i]) ? 2 : 1;
 		lock[i] = open_kind(client, mine[i], names[i]);
 		for (int j = 0; j < levels; j++)
 			ASSERT_OK(hf_lock_acquire(lock[i], NULL));

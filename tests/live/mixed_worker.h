@@ -32,7 +32,7 @@ static hf_lock *open_single(struct hand *hand, hf_kind kind, int counter, struct
 	name_counter(counter, name, sizeof name);
 	ASSERT_OK(hf_lock_open(hand->worker->client, kind, name, &lock));
 	add_counter(piece, counter);
-	piece->is_simple |= kind == HF_SIMPLE || kind == HF_SIMPLE_FAIR;
+	piece->is_simple |= !kind_nests(kind);
 	return lock;
 }
 

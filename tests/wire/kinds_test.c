@@ -1,6 +1,7 @@
 /* Lost replies of every kind: what is sent again, for which owner, and what is undone. */
 #include <stdio.h>
 
+#include "support/kinds.h"
 #include "wire/wire.h"
 
 #define PERMITS_CHANNEL "redisson_sc:{orders}"
@@ -614,16 +615,21 @@ struct lock_story {
 	struct script_step steps[13];
 };
 
-static const struct lock_story lock_stories[] = {
-	{HF_REENTRANT, LOST(S_EXPECT_ASK, S_EXPECT_ASK, 5, 3)},
-	{HF_FAIR, LOST(FAIR_ASK, FAIR_ASK, 8, 3)},
-	{HF_READ, LOST(READ_ASK, READ_ASK, 6, 4)},
-	{HF_WRITE, LOST(S_EXPECT_ASK, S_EXPECT_ASK, 5, 3)},
-	{HF_FENCED, LOST(FENCED_ASK, FENCED_ASK, 6, 3)},
-	{HF_SPIN, LOST(S_EXPECT_ASK, S_EXPECT_ASK, 5, 3)},
-	{HF_SIMPLE, LOST(S_EXPECT_ASK, S_EXPECT_ASK, 5, 3)},
-	{HF_SIMPLE_FAIR, LOST(FAIR_ASK, FAIR_ASK, 8, 3)},
-};
+/* clang-format off */
+#define STORY_ROWS(ROW)                                                                            \
+	ROW(HF_REENTRANT, LOST(S_EXPECT_ASK, S_EXPECT_ASK, 5, 3))                                  \
+	ROW(HF_FAIR, LOST(FAIR_ASK, FAIR_ASK, 8, 3))                                               \
+	ROW(HF_READ, LOST(READ_ASK, READ_ASK, 6, 4))                                               \
+	ROW(HF_WRITE, LOST(S_EXPECT_ASK, S_EXPECT_ASK, 5, 3))                                      \
+	ROW(HF_FENCED, LOST(FENCED_ASK, FENCED_ASK, 6, 3))                                         \
+	ROW(HF_SPIN, LOST(S_EXPECT_ASK, S_EXPECT_ASK, 5, 3))                                       \
+	ROW(HF_SIMPLE, LOST(S_EXPECT_ASK, S_EXPECT_ASK, 5, 3))                                     \
+	ROW(HF_SIMPLE_FAIR, LOST(FAIR_ASK, FAIR_ASK, 8, 3))
+/* clang-format on */
+
+#define LOCK_STORY(kind, ...) {kind, __VA_ARGS__},
+static const struct lock_story lock_stories[] = {STORY_ROWS(LOCK_STORY)};
+HF__ROWS_ARE(STORY_ROWS, KINDS_ON_REDIS);
 
 static void unanswered_ask_of_every_kind_is_repeated_for_the_same_owner(void **state)
 {
@@ -643,9 +649,9 @@ static void unanswered_ask_of_every_kind_is_repeated_for_the_same_owner(void **s
 static void for_each_kind(const struct script_step *steps,
                           void (*run)(struct wire *wire, hf_lock *lock))
 {
-	for (int kind = HF_REENTRANT; kind <= HF_SIMPLE_FAIR; kind++) {
+	for (size_t i = 0; i < sizeof lock_stories / sizeof *lock_stories; i++) {
 		struct wire wire = wire_start(steps, NULL);
-		hf_lock *lock = open_kind(&wire, (hf_kind)kind);
+		hf_lock *lock = open_kind(&wire, lock_stories[i].kind);
 		run(&wire, lock);
 		hf_lock_close(lock);
 		wire_finish(&wire);

@@ -1,11 +1,20 @@
 /* One name as several kinds of lock: which of them stand in each other's way in one client. */
 #include "fake.h"
 
+#include "support/kinds.h"
+
 enum { ME = 1, OTHER = 2 };
 
+/* clang-format off */
 /* The kinds that share a key on Redis. */
-static const int kinds[] = {HF_REENTRANT, HF_FAIR, HF_READ,   HF_WRITE,
-                            HF_FENCED,    HF_SPIN, HF_SIMPLE, HF_SIMPLE_FAIR};
+#define KIND_ROWS(ROW)                                                                             \
+	ROW(HF_REENTRANT) ROW(HF_FAIR) ROW(HF_READ) ROW(HF_WRITE)                                  \
+	ROW(HF_FENCED) ROW(HF_SPIN) ROW(HF_SIMPLE) ROW(HF_SIMPLE_FAIR)
+/* clang-format on */
+
+#define KIND_OF(kind) kind,
+static const int kinds[] = {KIND_ROWS(KIND_OF)};
+HF__ROWS_ARE(KIND_ROWS, KINDS_ON_REDIS);
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
 static struct hf__lock *open_kind(struct fake *fake, int kind, const char *name)
