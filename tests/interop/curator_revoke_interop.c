@@ -12,9 +12,8 @@ static void holder_open(struct holder *holder)
 {
 	char *url = check_format("zk://%s", test_zookeeper_hosts(curator_server));
 	memset(holder, 0, sizeof(*holder));
-	assert_int_equal(pthread_mutex_init(&holder->seen.mutex, NULL), 0);
-	holder->client = open_url(url, HF_CLIENT(.session_ms = SESSION_MS, .on_event = see_event,
-	                                         .event_arg = &holder->seen));
+	holder->client =
+		open_url(url, HF_CLIENT(.session_ms = SESSION_MS, EVENTS_TO(&holder->seen)));
 	holder->mutex = shared_open(HF_REENTRANT, "mutex");
 	hf_lock_close(holder->mutex.lock);
 	holder->mutex.lock = open_node_lock(holder->client, HF_REENTRANT, holder->mutex.name);

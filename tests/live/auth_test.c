@@ -8,7 +8,7 @@
 #define SECRET  "s3cr3t-word"
 #define CHANNEL "redisson_lock__channel:{orders}"
 
-static struct seen seen = SEEN_NEW; /* every log line of this program */
+static struct seen seen; /* every log line of this program */
 
 /* The server's address with something put before the host. */
 static const char *url_with(const char *userinfo, const char *tail)
@@ -56,7 +56,7 @@ static void expect_refused(const char *url, const hf_client_options *options)
 	check_secret();
 }
 
-#define LOGGED .on_log = see_line, .log_arg = &seen
+#define LOGGED LINES_TO(&seen)
 
 /* ---- passwords ---- */
 
@@ -120,13 +120,13 @@ static void user_is_taken_from_url_option_or_environment(void **state)
 
 static void password_that_is_changed_meanwhile_is_reported(void **state)
 {
-	struct seen mine = SEEN_NEW;
+	struct seen mine = {0};
 
 	(void)state;
 	raw_ok(live_raw, "ACL", "SETUSER", "worker", "reset", "on", ">" SECRET, "~*", "&*", "+@all",
 	       NULL);
-	hf_client *client = open_url(url_with("worker:" SECRET "@", ""),
-	                             HF_CLIENT(.on_log = see_line, .log_arg = &mine));
+	hf_client *client =
+		open_url(url_with("worker:" SECRET "@", ""), HF_CLIENT(LINES_TO(&mine)));
 	hf_lock *lock = open_lock(client, "orders");
 	raw_ok(live_raw, "ACL", "SETUSER", "worker", "resetpass", ">other", NULL);
 	raw_reply_free(raw_command(live_raw, "CLIENT", "KILL", "USER", "worker", NULL));

@@ -74,10 +74,8 @@ static inline void await_all(struct crowd *crowd)
 static inline struct crowd *begin_crowd(int slot, int64_t watchdog_ms)
 {
 	struct crowd *crowd = check_alloc(sizeof(*crowd));
-	pthread_mutex_init(&crowd->seen.mutex, NULL);
 	crowd->slot = slot;
-	crowd->one = open_cluster(HF_CLIENT(.watchdog_ms = watchdog_ms, .on_event = see_event,
-	                                    .event_arg = &crowd->seen));
+	crowd->one = open_cluster(HF_CLIENT(.watchdog_ms = watchdog_ms, EVENTS_TO(&crowd->seen)));
 	crowd->two = open_cluster(HF_CLIENT(.watchdog_ms = watchdog_ms));
 	for (int i = 0; i < ROWS; i++) {
 		char *prefix = check_format("kind-%d-", i);

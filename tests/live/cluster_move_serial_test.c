@@ -92,14 +92,12 @@ struct open_slot {
 static struct open_slot *begin_open_slot(const char *name, int64_t watchdog_ms)
 {
 	struct open_slot *open = check_alloc(sizeof(*open));
-	pthread_mutex_init(&open->seen.mutex, NULL);
 	open->slot = test_slot(name);
 	open->from = test_cluster_owner(cluster, open->slot);
 	open->to = another_master(open->from);
-	open->one = open_cluster(HF_CLIENT(.watchdog_ms = watchdog_ms, .on_event = see_event,
-	                                   .event_arg = &open->seen));
-	open->two = open_cluster(HF_CLIENT(.watchdog_ms = watchdog_ms, .on_event = see_event,
-	                                   .event_arg = &open->seen, .describe = "the second"));
+	open->one = open_cluster(HF_CLIENT(.watchdog_ms = watchdog_ms, EVENTS_TO(&open->seen)));
+	open->two = open_cluster(HF_CLIENT(.watchdog_ms = watchdog_ms, EVENTS_TO(&open->seen),
+	                                   .describe = "the second"));
 	return open;
 }
 

@@ -14,9 +14,7 @@ struct side {
 static inline struct side *open_side(const char *name, int64_t watchdog_ms)
 {
 	struct side *side = check_alloc(sizeof(*side));
-	pthread_mutex_init(&side->seen.mutex, NULL);
-	side->client = open_cluster(HF_CLIENT(.watchdog_ms = watchdog_ms, .on_event = see_event,
-	                                      .event_arg = &side->seen));
+	side->client = open_cluster(HF_CLIENT(.watchdog_ms = watchdog_ms, EVENTS_TO(&side->seen)));
 	side->lock = open_lock(side->client, name);
 	return side;
 }

@@ -41,7 +41,7 @@ static hf_client *open_far(struct seen *seen)
 		         test_server_port(cluster->node[i]), to);
 	}
 	char *url = check_format("%s?nat=%s", cluster->url, nat);
-	hf_client *client = open_url(url, HF_CLIENT(.on_event = see_event, .event_arg = seen));
+	hf_client *client = open_url(url, HF_CLIENT(EVENTS_TO(seen)));
 	free(url);
 	return client;
 }
@@ -94,7 +94,6 @@ static void holds_in_ten_thousand_slots_are_renewed_in_time(void **state)
 	struct seen seen = {0};
 	hf_owner *owner = new_owner();
 	(void)state;
-	pthread_mutex_init(&seen.mutex, NULL);
 	hf_client *client = open_far(&seen);
 	hold_all(client, locks, owner);
 	for (int i = 0; i < MASTERS; i++)

@@ -18,14 +18,12 @@ static void begin(struct world *world, const char *sync, int64_t watchdog_ms)
 {
 	const char *const extra[] = {"--appendfsync", sync, NULL};
 	memset(world, 0, sizeof(*world));
-	pthread_mutex_init(&world->seen.mutex, NULL);
 	world->host = test_host_new();
 	live_server = test_server_start(&(struct test_server_options){
 		.appendonly = true, .extra = extra, .host_file = test_host_file(world->host)});
 	live_raw = raw_connect(live_server);
 	world->rivals = open_rivals(HF_REENTRANT,
-	                            HF_CLIENT(.watchdog_ms = watchdog_ms, .on_event = see_event,
-	                                      .event_arg = &world->seen));
+	                            HF_CLIENT(.watchdog_ms = watchdog_ms, EVENTS_TO(&world->seen)));
 }
 
 static void end(struct world *world)

@@ -559,9 +559,9 @@ static void a_second_connection_that_is_refused_is_an_error(void **state)
 {
 	char *most = NULL;
 	(void)state;
-	struct seen seen = SEEN_NEW;
-	hf_client *client = open_client(HF_CLIENT(.sync_timeout_ms = 100, .command_timeout_ms = 500,
-	                                          .on_log = see_line, .log_arg = &seen));
+	struct seen seen = {0};
+	hf_client *client = open_client(
+		HF_CLIENT(.sync_timeout_ms = 100, .command_timeout_ms = 500, LINES_TO(&seen)));
 	hf_lock *lock = open_lock(client, "orders");
 	struct raw_reply *reply = raw_command(live_raw, "CONFIG", "GET", "maxclients", NULL);
 	most = check_copy(reply->children[1]->text, reply->children[1]->length);

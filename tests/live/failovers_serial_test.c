@@ -225,18 +225,18 @@ static void note_line(void *arg, hf_log_level level, const char *line)
 
 static void begin_log(struct campaign *campaign)
 {
-	pthread_mutex_lock(&campaign->seen.mutex);
+	pthread_mutex_lock(&seen_mutex);
 	campaign->seen.log[0] = 0;
-	pthread_mutex_unlock(&campaign->seen.mutex);
+	pthread_mutex_unlock(&seen_mutex);
 }
 
 static void print_log(struct campaign *campaign)
 {
-	pthread_mutex_lock(&campaign->seen.mutex);
+	pthread_mutex_lock(&seen_mutex);
 	print_message("  announced at %" PRId64 "; the client's log:\n%s",
 	              campaign->failover[campaign->failovers - 1].announced_at / 1000,
 	              campaign->seen.log);
-	pthread_mutex_unlock(&campaign->seen.mutex);
+	pthread_mutex_unlock(&seen_mutex);
 }
 
 /* Whether a lock that nobody has used before is granted by the new master. */
@@ -381,7 +381,6 @@ static int begin(void **state)
 	campaign->group = test_sentinels_start(NULL);
 	campaign->news = raw_connect(campaign->group->sentinel[0]);
 	raw_subscribe(campaign->news, "+switch-master");
-	pthread_mutex_init(&campaign->seen.mutex, NULL);
 	campaign->client = open_url(campaign->group->url,
 	                            HF_CLIENT(.on_log = note_line, .log_arg = &campaign->seen));
 	start_believers(campaign);

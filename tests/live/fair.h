@@ -43,11 +43,9 @@ static inline void begin_at(struct world *world, hf_kind kind, const char *url, 
 {
 	memset(world, 0, sizeof(*world));
 	world->seen = check_alloc(sizeof(*world->seen));
-	pthread_mutex_init(&world->seen->mutex, NULL);
 	world->kind = kind;
-	world->one =
-		open_url(url, HF_CLIENT(.watchdog_ms = watchdog_ms, .fair_wait_ms = fair_wait_ms,
-	                                .on_event = see_event, .event_arg = world->seen));
+	world->one = open_url(url, HF_CLIENT(.watchdog_ms = watchdog_ms,
+	                                     .fair_wait_ms = fair_wait_ms, EVENTS_TO(world->seen)));
 	world->two = open_url(url, HF_CLIENT(.fair_wait_ms = fair_wait_ms));
 	world->mine = open_fair(world->one, kind, "orders");
 	world->theirs = open_fair(world->two, kind, "orders");

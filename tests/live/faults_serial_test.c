@@ -24,12 +24,10 @@ static void begin(struct world *world, const struct test_server_options *options
                   int64_t watchdog_ms)
 {
 	memset(world, 0, sizeof(*world));
-	pthread_mutex_init(&world->seen.mutex, NULL);
 	world->server = test_server_start(options);
 	world->raw = raw_connect(world->server);
 	const char *url = test_server_url(world->server);
-	world->one = open_url(url, HF_CLIENT(.watchdog_ms = watchdog_ms, .on_event = see_event,
-	                                     .event_arg = &world->seen));
+	world->one = open_url(url, HF_CLIENT(.watchdog_ms = watchdog_ms, EVENTS_TO(&world->seen)));
 	world->two = open_url(url, HF_CLIENT(.watchdog_ms = watchdog_ms));
 	world->mine = open_lock(world->one, "orders");
 	world->theirs = open_lock(world->two, "orders");

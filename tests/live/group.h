@@ -35,9 +35,7 @@ struct pair {
 static inline void begin(struct pair *pair, const char *url, int64_t watchdog_ms)
 {
 	memset(pair, 0, sizeof(*pair));
-	pthread_mutex_init(&pair->seen.mutex, NULL);
-	pair->one = open_url(url, HF_CLIENT(.watchdog_ms = watchdog_ms, .on_event = see_event,
-	                                    .event_arg = &pair->seen));
+	pair->one = open_url(url, HF_CLIENT(.watchdog_ms = watchdog_ms, EVENTS_TO(&pair->seen)));
 	pair->two = open_url(url, HF_CLIENT(.watchdog_ms = watchdog_ms));
 	pair->mine = GROUP(pair->one, "test1", "test2");
 	pair->theirs = GROUP(pair->two, "test1", "test2");

@@ -324,10 +324,10 @@ static void loss_is_written_when_the_server_can_be_reached_again(void **state)
 static int count_lines(struct seen *seen, const char *part)
 {
 	int count = 0;
-	pthread_mutex_lock(&seen->mutex);
+	pthread_mutex_lock(&seen_mutex);
 	for (const char *at = seen->log; (at = strstr(at, part)); at++)
 		count++;
-	pthread_mutex_unlock(&seen->mutex);
+	pthread_mutex_unlock(&seen_mutex);
 	return count;
 }
 
@@ -359,9 +359,7 @@ static void play_all(hf_client *client)
 static void key_of_another_type_costs_one_log_line(void **state)
 {
 	struct seen *seen = check_alloc(sizeof *seen);
-	pthread_mutex_init(&seen->mutex, NULL);
-	hf_client *client =
-		sync_open(HF_CLIENT(.history = "yes", .on_log = see_line, .log_arg = seen));
+	hf_client *client = sync_open(HF_CLIENT(.history = "yes", LINES_TO(seen)));
 
 	(void)state;
 	raw_ok(live_raw, "SET", STREAM, "precious", NULL);
@@ -378,14 +376,12 @@ static void key_of_another_type_costs_one_log_line(void **state)
 static void missing_right_costs_one_log_line(void **state)
 {
 	struct seen *seen = check_alloc(sizeof *seen);
-	pthread_mutex_init(&seen->mutex, NULL);
 
 	(void)state;
 	raw_ok(live_raw, "ACL", "SETUSER", "limited", "reset", "on", ">" SECRET, "~*", "&*",
 	       "+@all", "-xadd", NULL);
-	hf_client *client =
-		sync_open(HF_CLIENT(.user = "limited", .password = SECRET, .history = "yes",
-	                            .on_log = see_line, .log_arg = seen));
+	hf_client *client = sync_open(
+		HF_CLIENT(.user = "limited", .password = SECRET, .history = "yes", LINES_TO(seen)));
 	play_all(client);
 	ASSERT_OK(sync_close(client));
 	assert_int_equal(count_lines(seen, "xadd: "), 1);

@@ -106,10 +106,8 @@ static inline bool is_half(const struct duel *duel)
 static inline struct duel *begin_at(void **state, const char *url, int64_t watchdog_ms)
 {
 	struct duel *duel = check_alloc(sizeof(*duel));
-	pthread_mutex_init(&duel->seen.mutex, NULL);
 	duel->match = *state;
-	duel->one = open_url(url, HF_CLIENT(.watchdog_ms = watchdog_ms, .on_event = see_event,
-	                                    .event_arg = &duel->seen));
+	duel->one = open_url(url, HF_CLIENT(.watchdog_ms = watchdog_ms, EVENTS_TO(&duel->seen)));
 	duel->two = open_client(HF_CLIENT(.watchdog_ms = watchdog_ms));
 	duel->mine = open_kind(duel->one, duel->match->mine);
 	duel->theirs = open_kind(duel->two, duel->match->theirs);

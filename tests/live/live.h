@@ -181,8 +181,8 @@ static inline void check_async_hold(hf_lock *lock, hf_owner *owner)
 
 #define MAX_SEEN 64
 
+/* Zeroed before its first use. */
 struct seen {
-	pthread_mutex_t mutex;
 	int events;
 	hf_state states[MAX_SEEN];
 	long long at[MAX_SEEN];
@@ -194,15 +194,17 @@ struct seen {
 	char log[65536]; /* all lines */
 };
 
-#define SEEN_NEW                                                                                   \
-	{                                                                                          \
-		.mutex = PTHREAD_MUTEX_INITIALIZER                                                 \
-	}
+static pthread_mutex_t seen_mutex = PTHREAD_MUTEX_INITIALIZER; /* of all that is seen */
+
+/* Options of a client whose events, or log lines, are seen. */
+#define EVENTS_TO(where) .on_event = see_event, .event_arg = (where)
+#define LINES_TO(where)  .on_log = see_line, .log_arg = (where)
+#define ALL_TO(where)    EVENTS_TO(where), LINES_TO(where)
 
 static inline void see_event(void *arg, const hf_event *event)
 {
 	struct seen *seen = arg;
-	pthread_mutex_lock(&seen->mutex);
+	pthread_mutex_lock(&seen_mutex);
 	if (seen->events < MAX_SEEN) {
 		seen->states[seen->events] = hf_event_state(event);
 		seen->at[seen->events] = test_now_ms();
@@ -212,27 +214,27 @@ static inline void see_event(void *arg, const hf_event *event)
 	snprintf(seen->name, sizeof seen->name, "%s", hf_event_name(event));
 	snprintf(seen->owner, sizeof seen->owner, "%s", hf_event_owner(event));
 	snprintf(seen->detail, sizeof seen->detail, "%s", hf_event_detail(event));
-	pthread_mutex_unlock(&seen->mutex);
+	pthread_mutex_unlock(&seen_mutex);
 }
 
 static inline void see_line(void *arg, hf_log_level level, const char *line)
 {
 	struct seen *seen = arg;
 	(void)level;
-	pthread_mutex_lock(&seen->mutex);
+	pthread_mutex_lock(&seen_mutex);
 	size_t used = strlen(seen->log);
 	snprintf(seen->log + used, sizeof seen->log - used, "%s\n", line);
 	seen->lines++;
-	pthread_mutex_unlock(&seen->mutex);
+	pthread_mutex_unlock(&seen_mutex);
 }
 
 static inline int seen_count(struct seen *seen, hf_state state)
 {
 	int count = 0;
-	pthread_mutex_lock(&seen->mutex);
+	pthread_mutex_lock(&seen_mutex);
 	for (int i = 0; i < seen->events; i++)
 		count += seen->states[i] == state;
-	pthread_mutex_unlock(&seen->mutex);
+	pthread_mutex_unlock(&seen_mutex);
 	return count;
 }
 
@@ -240,19 +242,19 @@ static inline int seen_count(struct seen *seen, hf_state state)
 static inline long long seen_at(struct seen *seen, hf_state state)
 {
 	long long at = -1;
-	pthread_mutex_lock(&seen->mutex);
+	pthread_mutex_lock(&seen_mutex);
 	for (int i = seen->events - 1; i >= 0; i--)
 		if (seen->states[i] == state)
 			at = seen->at[i];
-	pthread_mutex_unlock(&seen->mutex);
+	pthread_mutex_unlock(&seen_mutex);
 	return at;
 }
 
 static inline bool seen_in_log(struct seen *seen, const char *part)
 {
-	pthread_mutex_lock(&seen->mutex);
+	pthread_mutex_lock(&seen_mutex);
 	bool found = strstr(seen->log, part);
-	pthread_mutex_unlock(&seen->mutex);
+	pthread_mutex_unlock(&seen_mutex);
 	return found;
 }
 

@@ -117,9 +117,8 @@ static bool is_readable(int fd, int timeout_ms)
 
 static void descriptor_lets_the_caller_run_the_callbacks(void **state)
 {
-	struct seen seen = SEEN_NEW;
-	hf_client *client = open_client(
-		HF_CLIENT(.watchdog_ms = 600, .on_event = see_event, .event_arg = &seen));
+	struct seen seen = {0};
+	hf_client *client = open_client(HF_CLIENT(.watchdog_ms = 600, EVENTS_TO(&seen)));
 	hf_lock *lock = open_lock(client, "orders");
 	hf_owner *owner = new_owner();
 	struct done done = {0};
@@ -154,11 +153,10 @@ static void descriptor_lets_the_caller_run_the_callbacks(void **state)
 
 static void loss_is_reported_once_by_callback_and_state(void **state)
 {
-	struct seen seen = SEEN_NEW;
+	struct seen seen = {0};
 	char field[128];
 	long long count;
-	hf_client *client = open_client(
-		HF_CLIENT(.watchdog_ms = 900, .on_event = see_event, .event_arg = &seen));
+	hf_client *client = open_client(HF_CLIENT(.watchdog_ms = 900, EVENTS_TO(&seen)));
 	hf_lock *lock = open_lock(client, "orders");
 
 	(void)state;
@@ -185,8 +183,8 @@ static void loss_is_reported_once_by_callback_and_state(void **state)
 
 static void fixed_lease_is_at_risk_before_it_is_lost(void **state)
 {
-	struct seen seen = SEEN_NEW;
-	hf_client *client = open_client(HF_CLIENT(.on_event = see_event, .event_arg = &seen));
+	struct seen seen = {0};
+	hf_client *client = open_client(HF_CLIENT(EVENTS_TO(&seen)));
 	hf_lock *lock = open_lock(client, "orders");
 
 	(void)state;
@@ -206,8 +204,8 @@ static void fixed_lease_is_at_risk_before_it_is_lost(void **state)
 
 static void extension_takes_a_hold_out_of_risk(void **state)
 {
-	struct seen seen = SEEN_NEW;
-	hf_client *client = open_client(HF_CLIENT(.on_event = see_event, .event_arg = &seen));
+	struct seen seen = {0};
+	hf_client *client = open_client(HF_CLIENT(EVENTS_TO(&seen)));
 	hf_lock *lock = open_lock(client, "orders");
 
 	(void)state;
@@ -365,8 +363,8 @@ static void counters_move_as_they_should(void **state)
 
 static void log_callback_hears_what_happens(void **state)
 {
-	struct seen seen = SEEN_NEW;
-	hf_client *client = open_client(HF_CLIENT(.on_log = see_line, .log_arg = &seen));
+	struct seen seen = {0};
+	hf_client *client = open_client(HF_CLIENT(LINES_TO(&seen)));
 	hf_lock *lock = open_lock(client, "orders");
 
 	(void)state;

@@ -210,9 +210,8 @@ static void *take_and_leave(void *lock)
 
 static void thread_that_ends_while_it_holds_is_mentioned(void **state)
 {
-	struct seen seen = SEEN_NEW;
-	hf_client *client =
-		open_client(HF_CLIENT(.watchdog_ms = 900, .on_log = see_line, .log_arg = &seen));
+	struct seen seen = {0};
+	hf_client *client = open_client(HF_CLIENT(.watchdog_ms = 900, LINES_TO(&seen)));
 	hf_lock *lock = open_lock(client, "orders");
 	pthread_t thread;
 	void *said;

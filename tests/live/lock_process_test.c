@@ -184,10 +184,9 @@ static void forked_child_gets_an_error_and_sends_nothing(void **state)
 
 static void release_by_force_lets_the_waiter_in_and_the_holder_learns_of_it(void **state)
 {
-	struct seen seen = SEEN_NEW;
+	struct seen seen = {0};
 	int was_held = -7;
-	hf_client *one = open_client(
-		HF_CLIENT(.watchdog_ms = 900, .on_event = see_event, .event_arg = &seen));
+	hf_client *one = open_client(HF_CLIENT(.watchdog_ms = 900, EVENTS_TO(&seen)));
 	hf_client *two = open_client(NULL);
 	hf_client *opener = open_client(NULL);
 	hf_lock *mine = open_lock(one, "orders");

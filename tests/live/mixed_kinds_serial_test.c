@@ -479,11 +479,9 @@ struct link {
 static void begin(struct link *link)
 {
 	memset(link, 0, sizeof(*link));
-	pthread_mutex_init(&link->seen.mutex, NULL);
 	link->proxy = proxy_start(test_server_url(live_server));
 	const char *url = proxy_url(link->proxy);
-	link->one = open_url(url, HF_CLIENT(.watchdog_ms = 2100, .on_event = see_event,
-	                                    .event_arg = &link->seen));
+	link->one = open_url(url, HF_CLIENT(.watchdog_ms = 2100, EVENTS_TO(&link->seen)));
 	link->two = open_url(url, HF_CLIENT(.watchdog_ms = 2100));
 	for (int i = 0; i < MINE; i++) {
 		link->held[i] = open_kind(link->one, mine[i], names[i]);

@@ -43,9 +43,7 @@ static inline void begin(struct world *world, int64_t watchdog_ms)
 {
 	const char *far = test_server_url(other_server);
 	memset(world, 0, sizeof(*world));
-	pthread_mutex_init(&world->seen.mutex, NULL);
-	hf_client_options *options = HF_CLIENT(.watchdog_ms = watchdog_ms, .on_event = see_event,
-	                                       .event_arg = &world->seen);
+	hf_client_options *options = HF_CLIENT(.watchdog_ms = watchdog_ms, EVENTS_TO(&world->seen));
 	world->one = open_client(options);
 	world->far_one = open_url(far, options);
 	options->on_event = NULL;

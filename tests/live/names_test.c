@@ -375,11 +375,10 @@ static void callback_that_fails_refuses_the_name(void **state)
 
 static void names_in_errors_and_events_can_be_recognised(void **state)
 {
-	struct seen seen = SEEN_NEW;
+	struct seen seen = {0};
 	struct mapper mapper = {0};
-	hf_client *client =
-		open_client(HF_CLIENT(.map_name = map, .map_arg = &mapper, .watchdog_ms = 600,
-	                              .on_event = see_event, .event_arg = &seen));
+	hf_client *client = open_client(HF_CLIENT(.map_name = map, .map_arg = &mapper,
+	                                          .watchdog_ms = 600, EVENTS_TO(&seen)));
 	hf_client *other = open_client(NULL);
 	hf_lock *lock = open_lock(client, "orders");
 	hf_lock *theirs = open_lock(other, "m/ORDERS");

@@ -18,12 +18,9 @@ struct world {
 static void begin(struct world *world, int64_t watchdog_ms)
 {
 	memset(world, 0, sizeof(*world));
-	pthread_mutex_init(&world->seen.mutex, NULL);
 	world->proxy = proxy_start(test_server_url(live_server));
 	world->client = open_url(proxy_url(world->proxy),
-	                         HF_CLIENT(.watchdog_ms = watchdog_ms, .on_event = see_event,
-	                                   .event_arg = &world->seen, .on_log = see_line,
-	                                   .log_arg = &world->seen));
+	                         HF_CLIENT(.watchdog_ms = watchdog_ms, ALL_TO(&world->seen)));
 	world->lock = open_lock(world->client, "orders");
 }
 

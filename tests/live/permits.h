@@ -29,9 +29,7 @@ static inline void begin(struct pair *pair, int64_t total, int64_t watchdog_ms)
 {
 	int done = -7;
 	memset(pair, 0, sizeof(*pair));
-	pthread_mutex_init(&pair->seen.mutex, NULL);
-	pair->one = sync_open(HF_CLIENT(.watchdog_ms = watchdog_ms, .on_event = see_event,
-	                                .event_arg = &pair->seen));
+	pair->one = sync_open(HF_CLIENT(.watchdog_ms = watchdog_ms, EVENTS_TO(&pair->seen)));
 	pair->two = sync_open(HF_CLIENT(.watchdog_ms = watchdog_ms));
 	pair->mine = open_permits(pair->one, "orders");
 	pair->theirs = open_permits(pair->two, "orders");

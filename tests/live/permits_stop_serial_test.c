@@ -16,12 +16,10 @@ struct stand {
 static void stand_begin(struct stand *stand, bool appendonly, int64_t watchdog_ms)
 {
 	memset(stand, 0, sizeof(*stand));
-	pthread_mutex_init(&stand->seen.mutex, NULL);
 	stand->server = test_server_start(&(struct test_server_options){.appendonly = appendonly});
 	stand->raw = raw_connect(stand->server);
 	stand->client = open_url(test_server_url(stand->server),
-	                         HF_CLIENT(.watchdog_ms = watchdog_ms, .on_event = see_event,
-	                                   .event_arg = &stand->seen));
+	                         HF_CLIENT(.watchdog_ms = watchdog_ms, EVENTS_TO(&stand->seen)));
 	ASSERT_OK(hf_permits_open(stand->client, "orders", &stand->permits));
 	ASSERT_OK(hf_permits_try_set(stand->permits, 1, NULL));
 	ASSERT_OK(hf_permits_acquire(stand->permits, 1, NULL, &stand->id));

@@ -105,10 +105,10 @@ static void lack_descriptors(bool on_the_host, bool on)
 
 static void check_loss_without_descriptors(bool on_the_host)
 {
-	struct seen seen = SEEN_NEW;
+	struct seen seen = {0};
 	hf_client *client =
 		open_client(HF_CLIENT(.watchdog_ms = 1500, .client_name = "short-of-descriptors",
-	                              .on_event = see_event, .event_arg = &seen));
+	                              EVENTS_TO(&seen)));
 	hf_lock *lock = open_lock(client, "orders");
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	lack_descriptors(on_the_host, true);

@@ -21,15 +21,10 @@ struct world {
 static void begin(struct world *world, enum test_server_kind kind)
 {
 	memset(world, 0, sizeof(*world));
-	pthread_mutex_init(&world->seen.mutex, NULL);
 	world->server = test_server_start(&(struct test_server_options){.kind = kind});
 	world->raw = raw_connect(world->server);
 	world->proxy = proxy_start(test_server_url(world->server));
 }
-
-#define SEEN(world)                                                                                \
-	.on_event = see_event, .event_arg = &(world)->seen, .on_log = see_line,                    \
-	.log_arg = &(world)->seen
 
 static void open_world(struct world *world, const hf_client_options *options)
 {
@@ -55,7 +50,7 @@ static void hold_on_a_slow_network_survives_a_cold_script_cache(void **state)
 
 	(void)state;
 	begin(&world, TEST_SERVER_UNIX);
-	open_world(&world, HF_CLIENT(.watchdog_ms = 4000, SEEN(&world)));
+	open_world(&world, HF_CLIENT(.watchdog_ms = 4000, ALL_TO(&world.seen)));
 	proxy_delay(world.proxy, 125);
 	ASSERT_OK(hf_lock_acquire(world.lock, HF_ACQUIRE(.wait_ms = SOON_MS)));
 	WAIT_UNTIL(stats_of(world.client).renewals >= 2, SOON_MS);
@@ -87,7 +82,7 @@ static void holder_that_may_not_send_scripts_continues_with_their_hashes(void **
 	raw_ok(world.raw, "ACL", "SETUSER", "worker", "on", ">" SECRET, "~*", "&*", "+@all",
 	       "-eval", NULL);
 	open_world(&world, HF_CLIENT(.watchdog_ms = 900, .user = "worker", .password = SECRET,
-	                             SEEN(&world)));
+	                             ALL_TO(&world.seen)));
 	ASSERT_OK(hf_lock_acquire(world.lock, HF_ACQUIRE(.wait_ms = SOON_MS)));
 	WAIT_UNTIL(stats_of(world.client).renewals >= 3, SOON_MS);
 	assert_int_equal(seen_count(&world.seen, HF_LOST), 0);
@@ -103,7 +98,7 @@ static void client_comes_back_where_a_handshake_takes_longer_than_the_lease(void
 
 	(void)state;
 	begin(&world, TEST_SERVER_UNIX);
-	open_world(&world, HF_CLIENT(.watchdog_ms = 900, SEEN(&world)));
+	open_world(&world, HF_CLIENT(.watchdog_ms = 900, ALL_TO(&world.seen)));
 	ASSERT_OK(hf_lock_acquire(world.lock, HF_ACQUIRE(.wait_ms = SOON_MS)));
 	proxy_delay(world.proxy, 600);
 	proxy_cut(world.proxy);

@@ -72,13 +72,11 @@ struct side {
 static inline void open_side(struct side *side, int n, int64_t watchdog_ms)
 {
 	memset(side, 0, sizeof(*side));
-	pthread_mutex_init(&side->seen.mutex, NULL);
 	side->n = n;
 	for (int i = 0; i < n; i++) {
 		side->client[i] =
 			open_url(test_server_url(server[i]),
-		                 HF_CLIENT(.watchdog_ms = watchdog_ms, .on_event = see_event,
-		                           .event_arg = &side->seen));
+		                 HF_CLIENT(.watchdog_ms = watchdog_ms, EVENTS_TO(&side->seen)));
 		side->member[i] = open_lock(side->client[i], NAME);
 	}
 	ASSERT_OK(hf_lock_open_red(side->member, (size_t)n, &side->red));

@@ -53,8 +53,7 @@ static void reopen_member(struct side *side, int i, const char *url)
 {
 	hf_lock_close(side->member[i]);
 	ASSERT_OK(hf_client_close(side->client[i]));
-	side->client[i] = open_url(url, HF_CLIENT(.watchdog_ms = 6000, .on_event = see_event,
-	                                          .event_arg = &side->seen));
+	side->client[i] = open_url(url, HF_CLIENT(.watchdog_ms = 6000, EVENTS_TO(&side->seen)));
 	side->member[i] = open_lock(side->client[i], NAME);
 }
 

@@ -19,7 +19,7 @@ static const char *const commands[] = {
 };
 
 static hf_client *admin; /* may do everything */
-static struct seen seen = SEEN_NEW;
+static struct seen seen;
 
 static int start(void **state)
 {
@@ -43,7 +43,7 @@ static hf_client *open_without(const char *command)
 	raw_ok(live_raw, "ACL", "SETUSER", "limited", "reset", "on", ">" SECRET, "~*", "&*",
 	       "+@all", rule, NULL);
 	return sync_open(HF_CLIENT(.user = "limited", .password = SECRET, .describe = "limited",
-	                           .watchdog_ms = 3000, .on_log = see_line, .log_arg = &seen));
+	                           .watchdog_ms = 3000, LINES_TO(&seen)));
 }
 
 /* ---- locks ---- */

@@ -210,9 +210,8 @@ static void renewal_never_shortens_the_lease_of_another_reader(void **state)
 
 static void releasing_a_nested_read_never_ends_the_renewal_of_the_write_hold(void **state)
 {
-	struct seen seen = SEEN_NEW;
-	struct halves me = open_halves(
-		HF_CLIENT(.watchdog_ms = WATCHDOG_MS, .on_event = see_event, .event_arg = &seen));
+	struct seen seen = {0};
+	struct halves me = open_halves(HF_CLIENT(.watchdog_ms = WATCHDOG_MS, EVENTS_TO(&seen)));
 	struct halves other = open_halves(NULL);
 
 	(void)state;
@@ -304,11 +303,10 @@ static void level_without_lease_keeps_a_read_hold_and_its_own_lease_ends_it(void
 
 static void reader_whose_field_is_gone_is_lost_although_others_keep_reading(void **state)
 {
-	struct seen seen = SEEN_NEW;
+	struct seen seen = {0};
 	char holder[128];
 	struct halves other = open_halves(NULL);
-	struct halves me = open_halves(
-		HF_CLIENT(.watchdog_ms = WATCHDOG_MS, .on_event = see_event, .event_arg = &seen));
+	struct halves me = open_halves(HF_CLIENT(.watchdog_ms = WATCHDOG_MS, EVENTS_TO(&seen)));
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(me.read, NULL));

@@ -222,9 +222,8 @@ static void a_durable_hold_survives_a_killed_master(void **state)
 /* The replicas never had the hold: it is reported lost, and a waiter gets the lock. */
 static void a_hold_that_was_not_replicated_is_reported_lost(void **state)
 {
-	static struct seen seen = SEEN_NEW;
-	hf_client *client = open_url(
-		group->url, HF_CLIENT(.on_event = note_loss, .on_log = see_line, .log_arg = &seen));
+	static struct seen seen;
+	hf_client *client = open_url(group->url, HF_CLIENT(.on_event = note_loss, LINES_TO(&seen)));
 	hf_lock *lock = open_lock(client, "unknown there");
 	int before = master;
 	(void)state;

@@ -16,7 +16,6 @@ struct world {
 static void begin_server(struct world *world)
 {
 	memset(world, 0, sizeof(*world));
-	pthread_mutex_init(&world->seen.mutex, NULL);
 	world->host = test_host_new();
 	live_server = test_server_start(
 		&(struct test_server_options){.host_file = test_host_file(world->host)});
@@ -25,9 +24,8 @@ static void begin_server(struct world *world)
 
 static void open_clients(struct world *world)
 {
-	world->rivals =
-		open_rivals(HF_REENTRANT, HF_CLIENT(.watchdog_ms = LEASE_MS, .on_event = see_event,
-	                                            .event_arg = &world->seen));
+	world->rivals = open_rivals(HF_REENTRANT,
+	                            HF_CLIENT(.watchdog_ms = LEASE_MS, EVENTS_TO(&world->seen)));
 }
 
 static void end(struct world *world)

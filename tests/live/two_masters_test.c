@@ -16,9 +16,7 @@ struct side {
 static void open_side(struct side *side, const char *url)
 {
 	memset(side, 0, sizeof(*side));
-	pthread_mutex_init(&side->seen.mutex, NULL);
-	side->client = open_url(url, HF_CLIENT(.watchdog_ms = LEASE_MS, .on_event = see_event,
-	                                       .event_arg = &side->seen));
+	side->client = open_url(url, HF_CLIENT(.watchdog_ms = LEASE_MS, EVENTS_TO(&side->seen)));
 	side->lock = open_lock(side->client, "orders");
 }
 

@@ -20,7 +20,6 @@ static void group_begin(struct group *group, bool can_cut, bool on_follower, int
 {
 	char url[200];
 	memset(group, 0, sizeof(*group));
-	pthread_mutex_init(&group->seen.mutex, NULL);
 	group->zookeeper = test_zookeeper_start(
 		&(struct test_zookeeper_options){.servers = 3, .can_cut = can_cut});
 	group->leader = test_zookeeper_leader(group->zookeeper);
@@ -29,8 +28,7 @@ static void group_begin(struct group *group, bool can_cut, bool on_follower, int
 	snprintf(url, sizeof url, "zk://%s", test_zookeeper_hosts(group->zookeeper));
 	group->one =
 		open_url(on_follower ? test_zookeeper_url(group->zookeeper, group->follower) : url,
-	                 HF_CLIENT(.watchdog_ms = session_ms, .on_event = see_event,
-	                           .event_arg = &group->seen));
+	                 HF_CLIENT(.watchdog_ms = session_ms, EVENTS_TO(&group->seen)));
 	group->two =
 		open_url(on_follower ? test_zookeeper_url(group->zookeeper, group->leader) : url,
 	                 HF_CLIENT(.watchdog_ms = session_ms));

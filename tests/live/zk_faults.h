@@ -21,13 +21,11 @@ static inline void world_begin(struct world *world, const struct test_zookeeper_
                                int64_t session_ms)
 {
 	memset(world, 0, sizeof(*world));
-	pthread_mutex_init(&world->seen.mutex, NULL);
 	world->zookeeper = test_zookeeper_start(options);
 	world->eye = zk_raw_open(test_zookeeper_host(world->zookeeper, 0), 0);
 	world->proxy = proxy_start(test_zookeeper_url(world->zookeeper, 0));
 	world->one = open_url(proxy_url(world->proxy),
-	                      HF_CLIENT(.watchdog_ms = session_ms, .on_event = see_event,
-	                                .event_arg = &world->seen));
+	                      HF_CLIENT(.watchdog_ms = session_ms, EVENTS_TO(&world->seen)));
 	world->two = open_url(test_zookeeper_url(world->zookeeper, 0),
 	                      HF_CLIENT(.watchdog_ms = session_ms));
 	world->mine = open_lock(world->one, "orders");

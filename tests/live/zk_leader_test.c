@@ -559,10 +559,9 @@ static void leader_whose_node_is_deleted_learns_it_and_the_next_leads(void **sta
 	struct pair pair;
 
 	(void)state;
-	pthread_mutex_init(&seen->mutex, NULL);
 	begin(&pair);
-	hf_client *client = open_at(test_zookeeper_url(zk_server, 0), "",
-	                            HF_CLIENT(.on_event = see_event, .event_arg = seen));
+	hf_client *client =
+		open_at(test_zookeeper_url(zk_server, 0), "", HF_CLIENT(EVENTS_TO(seen)));
 	hf_lock *lock = open_kind(client, HF_LEADER, "elect");
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.value = "node-a")));
 	read_only_child(zk_eye, "/elect", path, sizeof path, &stat);

@@ -36,9 +36,7 @@ static void begin(int64_t session_ms)
 {
 	const char *zk = test_zookeeper_url(zk_server, 0);
 	memset(&world, 0, sizeof world);
-	pthread_mutex_init(&world.seen.mutex, NULL);
-	hf_client_options *options = HF_CLIENT(.watchdog_ms = session_ms, .on_event = see_event,
-	                                       .event_arg = &world.seen);
+	hf_client_options *options = HF_CLIENT(.watchdog_ms = session_ms, EVENTS_TO(&world.seen));
 	world.zk_one = open_url(zk, options);
 	world.redis_one = open_client(options);
 	options->on_event = NULL;

@@ -37,10 +37,9 @@ static inline void begin_at(const char *first_url, const char *second_url, int64
                             int64_t session_ms)
 {
 	memset(&pair, 0, sizeof pair);
-	pthread_mutex_init(&pair.seen.mutex, NULL);
 	pair.one = open_url(first_url, HF_CLIENT(.session_ms = session_ms,
 	                                         .command_timeout_ms = command_timeout_ms,
-	                                         .on_event = see_event, .event_arg = &pair.seen));
+	                                         EVENTS_TO(&pair.seen)));
 	pair.two = open_url(second_url, HF_CLIENT(.session_ms = session_ms));
 	pair.mine = open_permits(pair.one, "orders");
 	pair.theirs = open_permits(pair.two, "orders");

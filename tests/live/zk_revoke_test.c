@@ -17,13 +17,12 @@ struct pair {
 
 static hf_client *open_seeing(const char *url, struct seen *seen)
 {
-	return open_url(url, HF_CLIENT(.on_event = see_event, .event_arg = seen));
+	return open_url(url, HF_CLIENT(EVENTS_TO(seen)));
 }
 
 static void begin_at(struct pair *pair, const char *url, hf_kind kind)
 {
 	pair->seen = check_alloc(sizeof(*pair->seen));
-	pthread_mutex_init(&pair->seen->mutex, NULL);
 	pair->one = open_seeing(url, pair->seen);
 	pair->two = open_zk("");
 	pair->mine = open_kind(pair->one, kind, "orders");
@@ -59,17 +58,17 @@ static int ask_for(hf_lock *lock)
 /* How many events of any kind there were. */
 static int events(struct seen *seen)
 {
-	pthread_mutex_lock(&seen->mutex);
+	pthread_mutex_lock(&seen_mutex);
 	int n = seen->events;
-	pthread_mutex_unlock(&seen->mutex);
+	pthread_mutex_unlock(&seen_mutex);
 	return n;
 }
 
 static hf_state last_state(struct seen *seen)
 {
-	pthread_mutex_lock(&seen->mutex);
+	pthread_mutex_lock(&seen_mutex);
 	hf_state state = seen->events > 0 ? seen->states[seen->events - 1] : HF_FREE;
-	pthread_mutex_unlock(&seen->mutex);
+	pthread_mutex_unlock(&seen_mutex);
 	return state;
 }
 
@@ -445,7 +444,6 @@ static void all_readers_are_revoked(void **state)
 	(void)state;
 	begin(&pair, HF_READ);
 	struct seen *seen = check_alloc(sizeof(*seen));
-	pthread_mutex_init(&seen->mutex, NULL);
 	hf_client *third = open_seeing(test_zookeeper_url(zk_server, 0), seen);
 	hf_lock *reads = open_kind(third, HF_READ, "orders");
 	hf_lock *writes = open_kind(pair.two, HF_WRITE, "orders");

@@ -51,9 +51,8 @@ static void node_that_may_not_be_deleted_is_gone_with_its_session(void **state)
 
 static void other_holds_are_not_given_up_for_it(void **state)
 {
-	struct seen seen = SEEN_NEW;
-	hf_client *one = open_at(test_zookeeper_url(zk_server, 0), "",
-	                         HF_CLIENT(.on_event = see_event, .event_arg = &seen));
+	struct seen seen = {0};
+	hf_client *one = open_at(test_zookeeper_url(zk_server, 0), "", HF_CLIENT(EVENTS_TO(&seen)));
 	hf_client *two = open_zk("");
 	hf_lock *mine = open_lock(one, "bills"), *theirs = open_lock(two, "bills");
 	hf_lock *other = open_lock(one, "other");

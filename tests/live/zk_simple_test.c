@@ -20,9 +20,7 @@ static struct pair pair;
 static void begin(hf_kind theirs)
 {
 	memset(&pair, 0, sizeof pair);
-	pthread_mutex_init(&pair.seen.mutex, NULL);
-	pair.one = open_at(test_zookeeper_url(zk_server, 0), "",
-	                   HF_CLIENT(.on_event = see_event, .event_arg = &pair.seen));
+	pair.one = open_at(test_zookeeper_url(zk_server, 0), "", HF_CLIENT(EVENTS_TO(&pair.seen)));
 	pair.two = open_zk("");
 	pair.mine = open_kind(pair.one, HF_SIMPLE, "orders");
 	pair.theirs = open_kind(pair.two, theirs, "orders");

@@ -303,7 +303,7 @@ static void answers_that_arrive_together_are_all_handled(void **state)
 
 static void hold_whose_session_has_expired_is_lost_and_taken_again(void **state)
 {
-	struct seen seen = SEEN_NEW;
+	struct seen seen = {0};
 	hf_client_options options = right_files();
 	options.watchdog_ms = 6000;
 	options.on_event = see_event;

@@ -47,10 +47,10 @@ static const char *const echoes[] = {
 
 #define ECHOES (sizeof echoes / sizeof *echoes)
 
-static struct seen seen = SEEN_NEW; /* every log line and event of this program */
+static struct seen seen; /* every log line and event of this program */
 
 #define LOGIN(text) .user = "ann", .password = (text), .database = 3
-#define SEEN        .on_event = see_event, .event_arg = &seen, .on_log = see_line, .log_arg = &seen
+#define SEEN        ALL_TO(&seen)
 
 static void expect_no_secret(const char *text, const char *password, const char *echo)
 {
@@ -61,10 +61,10 @@ static void expect_no_secret(const char *text, const char *password, const char 
 static void expect_nothing_shown(const char *password, const char *echo)
 {
 	expect_no_secret(hf_error_detail(), password, echo);
-	pthread_mutex_lock(&seen.mutex);
+	pthread_mutex_lock(&seen_mutex);
 	expect_no_secret(seen.log, password, echo);
 	expect_no_secret(seen.detail, password, echo);
-	pthread_mutex_unlock(&seen.mutex);
+	pthread_mutex_unlock(&seen_mutex);
 }
 
 /* Plays the steps to a client that cannot be opened; with `sliced` their bytes come one by one. */
