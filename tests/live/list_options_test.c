@@ -64,7 +64,6 @@ static void begin_wait(struct wait *wait, hf_client *holder, hf_client *other)
 static void end_wait(struct wait *wait)
 {
 	ASSERT_OK(hf_lock_release(wait->held));
-	waiter_expect(wait->waiter, 0);
 	waiter_finish(wait->waiter);
 	hf_lock_close(wait->held);
 	hf_lock_close(wait->wanted);

@@ -45,6 +45,15 @@
 			         (long long)(low), (long long)(high));                             \
 	} while (0)
 
+/* The call lets the waiter go on at once; not when its own slow poll comes, or a lease ends. */
+#define ASSERT_WAKES(call, waiter, within_ms)                                                      \
+	do {                                                                                       \
+		long long called_at_ = test_now_ms();                                              \
+		ASSERT_OK(call);                                                                   \
+		waiter_expect(waiter, 0);                                                          \
+		ASSERT_BETWEEN((waiter)->ended_at - called_at_, 0, within_ms);                     \
+	} while (0)
+
 /* In a forked child that reports to pipe_fd: the call must refuse to work there. */
 #define EXPECT_FORKED(call)                                                                        \
 	do {                                                                                       \

@@ -280,10 +280,7 @@ static void waiter_of_another_client_is_woken_by_the_message(void **state)
 	begin(&pair, 1, 0);
 	take(pair.mine, 1, 0, &id);
 	struct waiter *call = sleeper(&pair, 1);
-	long long released_at = test_now_ms();
-	ASSERT_OK(give(pair.mine, id));
-	waiter_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - released_at, 0, WOKEN_MS);
+	ASSERT_WAKES(give(pair.mine, id), call, WOKEN_MS);
 	assert_int_equal(strlen(call->ids[0]), 32);
 	assert_int_equal(hf_permits_state(pair.theirs, call->ids[0]), HF_HELD);
 	ASSERT_OK(give(pair.theirs, call->ids[0]));
@@ -306,10 +303,7 @@ static void waiter_for_several_continues_when_all_are_free(void **state)
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
 	assert_false(waiter_is_over(call));
 	assert_int_equal(number_at(live_raw, "orders"), 1);
-	long long released_at = test_now_ms();
-	ASSERT_OK(give(pair.mine, ids[1]));
-	waiter_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - released_at, 0, WOKEN_MS);
+	ASSERT_WAKES(give(pair.mine, ids[1]), call, WOKEN_MS);
 	assert_string_not_equal(call->ids[0], call->ids[1]);
 	ASSERT_OK(hf_permits_release(pair.theirs, (const hf_permit_id *)call->ids, 2));
 	ASSERT_OK(give(pair.mine, ids[2]));
@@ -331,10 +325,7 @@ static void waiter_for_more_than_were_given_back_together_is_woken(void **state)
 	begin(&pair, 4, 0);
 	take(pair.mine, 3, 0, ids);
 	struct waiter *call = sleeper(&pair, 3);
-	long long released_at = test_now_ms();
-	ASSERT_OK(hf_permits_release(pair.mine, (const hf_permit_id *)ids, 2));
-	waiter_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - released_at, 0, WOKEN_MS);
+	ASSERT_WAKES(hf_permits_release(pair.mine, (const hf_permit_id *)ids, 2), call, WOKEN_MS);
 	ASSERT_OK(give(pair.mine, ids[2]));
 	waiter_free(call);
 	end(&pair);
@@ -395,10 +386,8 @@ static void permits_added_or_set_wake_the_waiter(void **state)
 	begin(&pair, 0, 0);
 	for (int i = 0; i < 2; i++) {
 		struct waiter *call = sleeper(&pair, 1);
-		long long given_at = test_now_ms();
-		ASSERT_OK(i ? hf_permits_set(pair.mine, 2) : hf_permits_add(pair.mine, 1));
-		waiter_expect(call, 0);
-		ASSERT_BETWEEN(call->ended_at - given_at, 0, WOKEN_MS);
+		ASSERT_WAKES(i ? hf_permits_set(pair.mine, 2) : hf_permits_add(pair.mine, 1), call,
+		             WOKEN_MS);
 		waiter_free(call);
 	}
 	assert_int_equal(acquired(pair.mine), 2);

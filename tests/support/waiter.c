@@ -88,6 +88,7 @@ void waiter_free(struct waiter *waiter)
 
 void waiter_finish(struct waiter *waiter)
 {
+	waiter_expect(waiter, 0);
 	int rc = waiter_release(waiter);
 	if (rc)
 		fail_msg("the waiter's release got %d (%s: %s)", rc, hf_strerror(rc),

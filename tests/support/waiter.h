@@ -56,7 +56,7 @@ void waiter_expect(struct waiter *waiter, int result);
 /* Releases the lock that the waiter has acquired. */
 int waiter_release(struct waiter *waiter);
 
-/* Releases the lock that the waiter has acquired, and frees the waiter. */
+/* Waits until the waiter has the lock, releases it, and frees the waiter. */
 void waiter_finish(struct waiter *waiter);
 
 /* Waits for the thread; frees the waiter, and the owner of an acquire. */
