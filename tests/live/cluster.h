@@ -61,13 +61,6 @@ static inline hf_client *open_cluster(const hf_client_options *options)
 	return client;
 }
 
-static inline hf_lock *open_named(hf_client *client, hf_kind kind, const char *name)
-{
-	hf_lock *lock = NULL;
-	ASSERT_OK(hf_lock_open(client, kind, name, &lock));
-	return lock;
-}
-
 /* A name on the i-th master; malloc'ed. */
 static inline char *name_on(int i, const char *prefix)
 {

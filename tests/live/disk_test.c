@@ -7,30 +7,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A server with an append-only file on a host whose disk the test fills, and two clients. */
-struct world {
-	struct test_host *host;
-	struct seen seen; /* by the first client */
-	struct rivals rivals;
-};
+static struct test_host *host; /* whose disk the test fills */
 
-static void begin(struct world *world, const char *sync, int64_t watchdog_ms)
+/* A server with an append-only file on that host, and two clients. */
+static struct rivals *begin(const char *sync, int64_t watchdog_ms)
 {
 	const char *const extra[] = {"--appendfsync", sync, NULL};
-	memset(world, 0, sizeof(*world));
-	world->host = test_host_new();
+	host = test_host_new();
 	live_server = test_server_start(&(struct test_server_options){
-		.appendonly = true, .extra = extra, .host_file = test_host_file(world->host)});
+		.appendonly = true, .extra = extra, .host_file = test_host_file(host)});
 	live_raw = raw_connect(live_server);
-	world->rivals = open_rivals(HF_REENTRANT,
-	                            HF_CLIENT(.watchdog_ms = watchdog_ms, EVENTS_TO(&world->seen)));
+	return open_rivals(HF_REENTRANT, HF_CLIENT(.watchdog_ms = watchdog_ms));
 }
 
-static void end(struct world *world)
+static void end(struct rivals *rivals)
 {
-	close_rivals(&world->rivals);
+	close_rivals(rivals);
 	(void)live_stop(NULL);
-	test_host_free(world->host);
+	test_host_free(host);
 }
 
 /* Whether a write is answered by this; NULL: by success. */
@@ -47,28 +41,26 @@ static bool is_answered_by(const char *code)
 
 static void full_disk_refuses_locks_until_there_is_space(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin(&world, "everysec", 20000);
-	ASSERT_OK(hf_lock_acquire(world.rivals.mine, NULL));
-	test_host_fill_disk(world.host, true);
+	struct rivals *rivals = begin("everysec", 20000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	test_host_fill_disk(host, true);
 	/* The write that finds out is accepted, and those after it are not. */
 	WAIT_UNTIL(is_answered_by("MISCONF"), SOON_MS);
-	hf_lock *other = open_lock(world.rivals.two, "other");
+	hf_lock *other = open_lock(rivals->two, "other");
 	ASSERT_RC(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 2000)), HF_EREADONLY);
 	ASSERT_CONTAINS(hf_error_detail(), "MISCONF");
 	assert_false(key_exists(live_raw, "other"));
-	assert_int_equal(hf_lock_state(world.rivals.mine, NULL), HF_HELD);
-	test_host_fill_disk(world.host, false);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
+	test_host_fill_disk(host, false);
 	/* The server tries once a second. */
 	WAIT_UNTIL(is_answered_by(NULL), SOON_MS);
 	ASSERT_OK(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 2000)));
 	ASSERT_OK(hf_lock_release(other));
-	ASSERT_OK(hf_lock_release(world.rivals.mine));
-	assert_int_equal(seen_count(&world.seen, HF_LOST), 0);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	assert_int_equal(seen_count(&rivals->seen, HF_LOST), 0);
 	hf_lock_close(other);
-	end(&world);
+	end(rivals);
 }
 
 /*
@@ -77,55 +69,51 @@ static void full_disk_refuses_locks_until_there_is_space(void **state)
  */
 static void full_disk_costs_the_hold_in_time(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin(&world, "everysec", 1500);
-	ASSERT_OK(hf_lock_acquire(world.rivals.mine, NULL));
-	WAIT_UNTIL(stats_of(world.rivals.one).renewals >= 1, SOON_MS);
-	test_host_fill_disk(world.host, true);
+	struct rivals *rivals = begin("everysec", 1500);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	WAIT_UNTIL(stats_of(rivals->one).renewals >= 1, SOON_MS);
+	test_host_fill_disk(host, true);
 	bool is_there = true;
 	while (is_there) {
 		is_there = key_exists(live_raw, "orders");
 		if (!is_there)
-			assert_int_equal(hf_lock_remaining(world.rivals.mine, NULL), 0);
+			assert_int_equal(hf_lock_remaining(rivals->mine, NULL), 0);
 		test_pause();
 	}
-	WAIT_UNTIL(seen_count(&world.seen, HF_LOST) == 1, SOON_MS);
-	assert_true(stats_of(world.rivals.one).renewal_failures >= 1);
-	test_host_fill_disk(world.host, false);
-	ASSERT_RC(hf_lock_release(world.rivals.mine), HF_ELOST);
+	WAIT_UNTIL(seen_count(&rivals->seen, HF_LOST) == 1, SOON_MS);
+	assert_true(stats_of(rivals->one).renewal_failures >= 1);
+	test_host_fill_disk(host, false);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
 	WAIT_UNTIL(is_answered_by(NULL), SOON_MS);
-	ASSERT_OK(hf_lock_acquire(world.rivals.theirs, HF_ACQUIRE(.wait_ms = SOON_MS)));
-	ASSERT_OK(hf_lock_release(world.rivals.theirs));
-	end(&world);
+	ASSERT_OK(hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = SOON_MS)));
+	ASSERT_OK(hf_lock_release(rivals->theirs));
+	end(rivals);
 }
 
 /* A server that must not answer before it has written exits instead. */
 static void full_disk_ends_a_server_that_always_syncs(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin(&world, "always", 20000);
-	ASSERT_OK(hf_lock_acquire(world.rivals.mine, NULL));
-	test_host_fill_disk(world.host, true);
-	hf_lock *other = open_lock(world.rivals.two, "other");
+	struct rivals *rivals = begin("always", 20000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	test_host_fill_disk(host, true);
+	hf_lock *other = open_lock(rivals->two, "other");
 	int rc = hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 1000));
 	assert_true(rc == HF_EUNREACHABLE || rc == HF_EUNKNOWN);
 	assert_true(test_server_logged(live_server, "No space left on device"));
-	assert_int_equal(hf_lock_state(world.rivals.mine, NULL), HF_HELD);
-	test_host_fill_disk(world.host, false);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
+	test_host_fill_disk(host, false);
 	raw_close(live_raw);
 	test_server_restart(live_server);
 	live_raw = raw_connect(live_server);
-	WAIT_UNTIL(stats_of(world.rivals.one).renewals >= 1, 10000);
-	assert_true(is_held_by(live_raw, "orders", world.rivals.one));
+	WAIT_UNTIL(stats_of(rivals->one).renewals >= 1, 10000);
+	assert_true(is_held_by(live_raw, "orders", rivals->one));
 	WAIT_UNTIL(!key_exists(live_raw, "other"), 10000);
-	ASSERT_OK(hf_lock_release(world.rivals.mine));
-	assert_int_equal(seen_count(&world.seen, HF_LOST), 0);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	assert_int_equal(seen_count(&rivals->seen, HF_LOST), 0);
 	hf_lock_close(other);
-	end(&world);
+	end(rivals);
 }
 
 /* ---- a file without its end ---- */
@@ -168,15 +156,13 @@ static int64_t take_token(hf_lock *lock, const hf_acquire_options *options)
  */
 static void hold_whose_grant_is_missing_in_the_file_is_lost(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin(&world, "everysec", 20000);
-	hf_lock *early = open_lock(world.rivals.two, "early");
+	struct rivals *rivals = begin("everysec", 20000);
+	hf_lock *early = open_lock(rivals->two, "early");
 	ASSERT_OK(hf_lock_acquire(early, NULL));
 	char *file = find_file();
 	off_t before = size_of(file);
-	int64_t token = take_token(world.rivals.mine, HF_ACQUIRE(.token = 1));
+	int64_t token = take_token(rivals->mine, HF_ACQUIRE(.token = 1));
 	off_t after = size_of(file);
 	assert_true(after > before);
 	raw_close(live_raw);
@@ -185,18 +171,17 @@ static void hold_whose_grant_is_missing_in_the_file_is_lost(void **state)
 	test_server_restart(live_server);
 	live_raw = raw_connect(live_server);
 	/* With its first renewal on the next connection. */
-	WAIT_UNTIL(seen_count(&world.seen, HF_LOST) == 1, 10000);
-	ASSERT_RC(hf_lock_release(world.rivals.mine), HF_ELOST);
+	WAIT_UNTIL(seen_count(&rivals->seen, HF_LOST) == 1, 10000);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
 	ASSERT_CONTAINS(hf_error_detail(), "the server no longer had the hold");
-	assert_true(take_token(world.rivals.theirs, HF_ACQUIRE(.token = 1, .wait_ms = SOON_MS)) >
-	            token);
-	assert_true(is_held_by(live_raw, "early", world.rivals.two));
-	ASSERT_OK(hf_lock_release(world.rivals.theirs));
+	assert_true(take_token(rivals->theirs, HF_ACQUIRE(.token = 1, .wait_ms = SOON_MS)) > token);
+	assert_true(is_held_by(live_raw, "early", rivals->two));
+	ASSERT_OK(hf_lock_release(rivals->theirs));
 	ASSERT_OK(hf_lock_release(early));
-	assert_int_equal(seen_count(&world.seen, HF_LOST), 1);
+	assert_int_equal(seen_count(&rivals->seen, HF_LOST), 1);
 	free(file);
 	hf_lock_close(early);
-	end(&world);
+	end(rivals);
 }
 
 int main(void)

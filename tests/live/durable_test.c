@@ -56,17 +56,17 @@ static void more_replicas_than_there_are_never_acknowledge(void **state)
 static void the_release_wakes_a_waiter(void **state)
 {
 	(void)state;
-	struct rivals rivals = open_rivals(HF_REENTRANT, HF_CLIENT(.sync_timeout_ms = SYNC_MS));
+	struct rivals *rivals = open_rivals(HF_REENTRANT, HF_CLIENT(.sync_timeout_ms = SYNC_MS));
 	freeze(2);
-	struct waiter *durable = waiter_start(rivals.mine, HF_ACQUIRE(.replicas = 1));
+	struct waiter *durable = waiter_start(rivals->mine, HF_ACQUIRE(.replicas = 1));
 	WAIT_UNTIL(has(live_server, "orders"), SOON_MS);
-	struct waiter *waiter = waiter_start(rivals.theirs, HF_ACQUIRE(.wait_ms = 20000));
+	struct waiter *waiter = waiter_start(rivals->theirs, HF_ACQUIRE(.wait_ms = 20000));
 	waiter_join(durable, HF_ENOREPLICAS);
 	long long before = test_now_ms();
 	waiter_expect(waiter, 0);
 	assert_true(test_now_ms() - before < 2000); /* long before a poll, and before the lease */
 	waiter_finish(waiter);
-	close_rivals(&rivals);
+	close_rivals(rivals);
 }
 
 static void the_setting_is_the_default(void **state)

@@ -19,50 +19,25 @@ static hf_kind simple_fair = HF_SIMPLE_FAIR;
 /* clang-format on */
 #define BOTH_STORIES(story) FAIR_STORY(story), SIMPLE_FAIR_STORY(story)
 
-/*
- * Two clients with a handle each; the first one's events are seen, and its watchdog may be short.
- */
-struct world {
-	hf_kind kind;
-	struct seen *seen;
-	hf_client *one;
-	hf_client *two;
-	hf_lock *mine;
-	hf_lock *theirs;
-};
-
-static inline hf_lock *open_fair(hf_client *client, hf_kind kind, const char *name)
+static inline hf_kind kind_of(void **state)
 {
-	hf_lock *lock = NULL;
-	ASSERT_OK(hf_lock_open(client, kind, name, &lock));
-	return lock;
+	return *(hf_kind *)*state;
 }
 
-static inline void begin_at(struct world *world, hf_kind kind, const char *url, int64_t watchdog_ms,
-                            int64_t fair_wait_ms)
+/* The watchdog of the first client may be short. */
+static inline struct rivals *begin_at(const char *url, void **state, int64_t watchdog_ms,
+                                      int64_t fair_wait_ms)
 {
-	memset(world, 0, sizeof(*world));
-	world->seen = check_alloc(sizeof(*world->seen));
-	world->kind = kind;
-	world->one = open_url(url, HF_CLIENT(.watchdog_ms = watchdog_ms,
-	                                     .fair_wait_ms = fair_wait_ms, EVENTS_TO(world->seen)));
-	world->two = open_url(url, HF_CLIENT(.fair_wait_ms = fair_wait_ms));
-	world->mine = open_fair(world->one, kind, "orders");
-	world->theirs = open_fair(world->two, kind, "orders");
+	struct rivals *rivals = open_clients(
+		url, HF_CLIENT(.watchdog_ms = watchdog_ms, .fair_wait_ms = fair_wait_ms), url,
+		HF_CLIENT(.fair_wait_ms = fair_wait_ms));
+	take_handles(rivals, kind_of(state), "orders");
+	return rivals;
 }
 
-static inline void begin(struct world *world, void **state, int64_t watchdog_ms)
+static inline struct rivals *begin(void **state, int64_t watchdog_ms)
 {
-	begin_at(world, *(hf_kind *)*state, test_server_url(live_server), watchdog_ms, 0);
-}
-
-static inline void close_world(struct world *world)
-{
-	hf_lock_close(world->mine);
-	hf_lock_close(world->theirs);
-	ASSERT_OK(hf_client_close(world->one));
-	ASSERT_OK(hf_client_close(world->two));
-	free(world->seen);
+	return begin_at(test_server_url(live_server), state, watchdog_ms, 0);
 }
 
 /* How many waiters listen to channels of their own, which end with the owner's name. */
@@ -82,10 +57,10 @@ static inline void expect_nothing_left(struct raw *raw)
 	WAIT_UNTIL(listening(raw) == 0, SOON_MS);
 }
 
-static inline void end(struct world *world)
+static inline void end(struct rivals *rivals)
 {
 	expect_nothing_left(live_raw);
-	close_world(world);
+	close_rivals(rivals);
 }
 
 static inline long long queued(struct raw *raw)

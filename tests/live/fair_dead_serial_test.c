@@ -18,7 +18,7 @@ static void corpse_begin(struct corpse *corpse, hf_kind kind)
 	corpse->waiter = NULL;
 	corpse->proxy = proxy_start(test_server_url(live_server));
 	corpse->client = open_url(proxy_url(corpse->proxy), HF_CLIENT(.watchdog_ms = 1500));
-	corpse->lock = open_fair(corpse->client, kind, "orders");
+	corpse->lock = open_named(corpse->client, kind, "orders");
 }
 
 static void corpse_die(struct corpse *corpse)
@@ -39,10 +39,10 @@ static void corpse_bury(struct corpse *corpse)
 
 static void next_in_line_does_not_wait_for_the_dead(void **state)
 {
-	hf_kind kind = *(hf_kind *)*state;
+	hf_kind kind = kind_of(state);
 	struct corpse leader, candidate;
 	hf_client *client = open_client(HF_CLIENT(.watchdog_ms = 1500));
-	hf_lock *third = open_fair(client, kind, "orders");
+	hf_lock *third = open_named(client, kind, "orders");
 
 	corpse_begin(&leader, kind);
 	corpse_begin(&candidate, kind);
@@ -65,20 +65,19 @@ static void next_in_line_does_not_wait_for_the_dead(void **state)
 
 static void living_waiter_keeps_its_place_longer_than_it_may_be_silent(void **state)
 {
-	struct world world;
 	char first[128], still[128];
 
-	begin(&world, state, 600);
-	ASSERT_OK(hf_lock_acquire(world.theirs, NULL));
-	struct waiter *waiter = queue_up(world.mine, NULL, 1);
+	struct rivals *rivals = begin(state, 600);
+	ASSERT_OK(hf_lock_acquire(rivals->theirs, NULL));
+	struct waiter *waiter = queue_up(rivals->mine, NULL, 1);
 	read_place(0, first, sizeof first);
-	struct waiter *second = queue_up(world.theirs, NULL, 2);
+	struct waiter *second = queue_up(rivals->theirs, NULL, 2);
 	long long until = test_now_ms() + 2500;
 	while (test_now_ms() < until)
 		test_pause();
 	read_place(0, still, sizeof still);
 	assert_string_equal(first, still);
-	ASSERT_OK(hf_lock_release(world.theirs));
+	ASSERT_OK(hf_lock_release(rivals->theirs));
 	waiter_expect(waiter, 0);
 	assert_false(waiter_is_over(second));
 	ASSERT_OK(waiter_release(waiter));
@@ -86,7 +85,7 @@ static void living_waiter_keeps_its_place_longer_than_it_may_be_silent(void **st
 	ASSERT_OK(waiter_release(second));
 	waiter_free(waiter);
 	waiter_free(second);
-	end(&world);
+	end(rivals);
 }
 
 /* A place without a sign of life is Java's, and is kept until its end. */
@@ -102,51 +101,49 @@ static void put_java_waiter_first(void)
 
 static void waiter_can_be_removed_by_hand(void **state)
 {
-	struct world world;
 	int removed = -1;
 
-	begin(&world, state, 0);
+	struct rivals *rivals = begin(state, 0);
 	put_java_waiter_first();
-	struct waiter *waiter = queue_up(world.mine, NULL, 2);
-	ASSERT_OK(hf_lock_remove_waiter(world.theirs, "nobody:1", &removed));
+	struct waiter *waiter = queue_up(rivals->mine, NULL, 2);
+	ASSERT_OK(hf_lock_remove_waiter(rivals->theirs, "nobody:1", &removed));
 	assert_int_equal(removed, 0);
 	assert_false(waiter_is_over(waiter));
-	ASSERT_OK(hf_lock_remove_waiter(world.theirs, JAVA_WAITER, &removed));
+	ASSERT_OK(hf_lock_remove_waiter(rivals->theirs, JAVA_WAITER, &removed));
 	assert_int_equal(removed, 1);
 	waiter_expect(waiter, 0);
 	/* The holder is not a waiter. */
 	char field[128];
 	long long count;
 	read_hold(live_raw, "orders", field, sizeof field, &count);
-	ASSERT_OK(hf_lock_remove_waiter(world.theirs, field, &removed));
+	ASSERT_OK(hf_lock_remove_waiter(rivals->theirs, field, &removed));
 	assert_int_equal(removed, 0);
 	assert_int_equal(held_count(live_raw, "orders"), 1);
 	waiter_finish(waiter);
-	ASSERT_RC(hf_lock_remove_waiter(world.theirs, NULL, NULL), HF_EINVAL);
-	ASSERT_RC(hf_lock_remove_waiter(world.theirs, "", NULL), HF_EINVAL);
-	hf_lock *plain = open_lock(world.one, "orders");
+	ASSERT_RC(hf_lock_remove_waiter(rivals->theirs, NULL, NULL), HF_EINVAL);
+	ASSERT_RC(hf_lock_remove_waiter(rivals->theirs, "", NULL), HF_EINVAL);
+	hf_lock *plain = open_lock(rivals->one, "orders");
 	ASSERT_RC(hf_lock_remove_waiter(plain, JAVA_WAITER, NULL), HF_ENOTSUP);
 	hf_lock_close(plain);
-	end(&world);
+	end(rivals);
 }
 
 /* It lives, so it joins the queue again. */
 static void living_waiter_that_was_removed_waits_on(void **state)
 {
-	struct world world;
 	char owner[128];
 	int removed = 0;
 
-	begin(&world, state, 600);
-	ASSERT_OK(hf_lock_acquire(world.theirs, NULL));
-	struct waiter *waiter = queue_up(world.mine, NULL, 1);
+	struct rivals *rivals = begin(state, 600);
+	ASSERT_OK(hf_lock_acquire(rivals->theirs, NULL));
+	struct waiter *waiter = queue_up(rivals->mine, NULL, 1);
 	read_place(0, owner, sizeof owner);
-	ASSERT_OK(hf_lock_remove_waiter(world.theirs, owner, &removed));
+	ASSERT_OK(hf_lock_remove_waiter(rivals->theirs, owner, &removed));
 	assert_int_equal(removed, 1);
 	WAIT_UNTIL(queued(live_raw) == 1, SOON_MS);
-	ASSERT_OK(hf_lock_release(world.theirs));
+	ASSERT_OK(hf_lock_release(rivals->theirs));
 	waiter_finish(waiter);
-	end(&world);
+	end(rivals);
 }
 
 int main(void)

@@ -15,17 +15,16 @@
 
 static void close_releases_the_hold_and_gives_up_the_places(void **state)
 {
-	struct world world;
 
-	begin(&world, state, 0);
-	hf_lock *kept = open_fair(world.one, world.kind, "kept");
+	struct rivals *rivals = begin(state, 0);
+	hf_lock *kept = open_named(rivals->one, kind_of(state), "kept");
 	ASSERT_OK(hf_lock_acquire(kept, NULL));
-	ASSERT_OK(hf_lock_acquire(world.theirs, NULL));
-	struct waiter *first = queue_up(world.mine, NULL, 1);
-	struct waiter *later = queue_up(world.theirs, NULL, 2);
-	struct waiter *last = queue_up(world.mine, NULL, 3);
+	ASSERT_OK(hf_lock_acquire(rivals->theirs, NULL));
+	struct waiter *first = queue_up(rivals->mine, NULL, 1);
+	struct waiter *later = queue_up(rivals->theirs, NULL, 2);
+	struct waiter *last = queue_up(rivals->mine, NULL, 3);
 	long long before = test_now_ms();
-	ASSERT_OK(hf_client_close(world.one));
+	ASSERT_OK(hf_client_close(rivals->one));
 	ASSERT_BETWEEN(test_now_ms() - before, 0, 1800);
 	waiter_expect(first, HF_ECLOSED);
 	waiter_expect(last, HF_ECLOSED);
@@ -34,33 +33,32 @@ static void close_releases_the_hold_and_gives_up_the_places(void **state)
 	assert_int_equal(queued(live_raw), 1);
 	assert_int_equal(raw_integer(live_raw, "ZCARD", ENDS, NULL), 1);
 	ASSERT_RC(hf_lock_acquire(kept, NULL), HF_ECLOSED);
-	ASSERT_OK(hf_lock_release(world.theirs));
+	ASSERT_OK(hf_lock_release(rivals->theirs));
 	waiter_expect(later, 0);
 	ASSERT_OK(waiter_release(later));
 	waiter_free(first);
 	waiter_free(later);
 	waiter_free(last);
 	hf_lock_close(kept);
-	world.one = NULL;
-	end(&world);
+	rivals->one = NULL;
+	end(rivals);
 }
 
 static void lock_of_a_killed_holder_is_free_within_its_lease(void **state)
 {
-	pid_t holder = start_holder(*(hf_kind *)*state, "orders", 1200);
-	struct world world;
+	pid_t holder = start_holder(kind_of(state), "orders", 1200);
 
 	WAIT_UNTIL(key_exists(live_raw, "orders"), SOON_MS);
-	begin(&world, state, 0);
+	struct rivals *rivals = begin(state, 0);
 	/* It stays held for more than a lease while the holder lives. */
-	ASSERT_RC(hf_lock_acquire(world.mine, HF_ACQUIRE(.wait_ms = 1500)), HF_ETIMEDOUT);
-	struct waiter *waiter = queue_up(world.theirs, NULL, 1);
+	ASSERT_RC(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = 1500)), HF_ETIMEDOUT);
+	struct waiter *waiter = queue_up(rivals->theirs, NULL, 1);
 	kill_child(holder);
 	long long killed_at = test_now_ms();
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - killed_at, 0, 1200 + 500);
 	waiter_finish(waiter);
-	end(&world);
+	end(rivals);
 }
 
 static hf_lock *forked_lock;
@@ -78,17 +76,16 @@ static void use_inherited_lock(int pipe_fd)
 static void forked_child_gets_an_error_and_takes_no_place(void **state)
 {
 	char output[64];
-	struct world world;
 
-	begin(&world, state, 0);
-	forked_lock = world.mine;
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	struct rivals *rivals = begin(state, 0);
+	forked_lock = rivals->mine;
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	assert_int_equal(process_fork(use_inherited_lock, output, sizeof output), 0);
 	assert_string_equal(output, "all forked");
 	assert_int_equal(queued(live_raw), 0);
 	assert_int_equal(held_count(live_raw, "orders"), 1);
-	ASSERT_OK(hf_lock_release(world.mine));
-	end(&world);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	end(rivals);
 }
 
 /* ---- waiters that leave, or are struck out ---- */
@@ -96,40 +93,38 @@ static void forked_child_gets_an_error_and_takes_no_place(void **state)
 static void purged_waiter_comes_last_and_still_gets_the_lock(void **state)
 {
 	char owner[128];
-	struct world world;
 
-	begin(&world, state, 600);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	struct waiter *first = queue_up(world.theirs, NULL, 1);
-	struct waiter *second = queue_up(world.mine, NULL, 2);
+	struct rivals *rivals = begin(state, 600);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *first = queue_up(rivals->theirs, NULL, 1);
+	struct waiter *second = queue_up(rivals->mine, NULL, 2);
 	read_place(0, owner, sizeof owner);
 	raw_ok(live_raw, "MULTI", NULL);
 	raw_reply_free(raw_command(live_raw, "LREM", QUEUE, "0", owner, NULL));
 	raw_reply_free(raw_command(live_raw, "ZREM", ENDS, owner, NULL));
 	raw_reply_free(raw_command(live_raw, "EXEC", NULL));
 	WAIT_UNTIL(queued(live_raw) == 2, SOON_MS);
-	ASSERT_OK(hf_lock_release(world.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	waiter_expect(second, 0);
 	assert_false(waiter_is_over(first));
 	ASSERT_OK(waiter_release(second));
 	waiter_finish(first);
 	waiter_free(second);
-	end(&world);
+	end(rivals);
 }
 
 static void waiters_that_leave_do_not_hold_up_those_after_them(void **state)
 {
-	struct world world;
 	hf_cancel *cancel = new_cancel();
 
-	begin(&world, state, 0);
+	struct rivals *rivals = begin(state, 0);
 	hf_client *closing = open_client(NULL);
-	hf_lock *closed = open_fair(closing, world.kind, "orders");
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	struct waiter *late = queue_up(world.theirs, HF_ACQUIRE(.wait_ms = 700), 1);
+	hf_lock *closed = open_named(closing, kind_of(state), "orders");
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *late = queue_up(rivals->theirs, HF_ACQUIRE(.wait_ms = 700), 1);
 	struct waiter *ended = queue_up(closed, NULL, 2);
-	struct waiter *stopped = queue_up(world.mine, HF_ACQUIRE(.cancel = cancel), 3);
-	struct waiter *last = queue_up(world.theirs, NULL, 4);
+	struct waiter *stopped = queue_up(rivals->mine, HF_ACQUIRE(.cancel = cancel), 3);
+	struct waiter *last = queue_up(rivals->theirs, NULL, 4);
 	hf_cancel_fire(cancel);
 	waiter_expect(stopped, HF_ECANCELLED);
 	ASSERT_OK(hf_client_close(closing));
@@ -137,7 +132,7 @@ static void waiters_that_leave_do_not_hold_up_those_after_them(void **state)
 	waiter_expect(late, HF_ETIMEDOUT);
 	WAIT_UNTIL(queued(live_raw) == 1, SOON_MS);
 	assert_int_equal(raw_integer(live_raw, "ZCARD", ENDS, NULL), 1);
-	ASSERT_WAKES(hf_lock_release(world.mine), last, 1500);
+	ASSERT_WAKES(hf_lock_release(rivals->mine), last, 1500);
 	ASSERT_OK(waiter_release(last));
 	waiter_free(late);
 	waiter_free(ended);
@@ -145,7 +140,7 @@ static void waiters_that_leave_do_not_hold_up_those_after_them(void **state)
 	waiter_free(last);
 	hf_lock_close(closed);
 	hf_cancel_free(cancel);
-	end(&world);
+	end(rivals);
 }
 
 /* ---- connections that are killed ---- */
@@ -160,41 +155,39 @@ static void killed_connection_costs_neither_the_hold_nor_the_place(void **state)
 {
 	char before[128];
 	char after[128];
-	struct world world;
 
-	begin(&world, state, 6000);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	struct waiter *first = queue_up(world.theirs, NULL, 1);
-	struct waiter *second = queue_up(world.mine, NULL, 2);
+	struct rivals *rivals = begin(state, 6000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *first = queue_up(rivals->theirs, NULL, 1);
+	struct waiter *second = queue_up(rivals->mine, NULL, 2);
 	read_place(0, before, sizeof before);
 	for (uint64_t i = 1; i <= 3; i++) {
 		kill_connections();
-		WAIT_UNTIL(stats_of(world.one).reconnects == i, SOON_MS);
-		WAIT_UNTIL(stats_of(world.two).reconnects == i, SOON_MS);
+		WAIT_UNTIL(stats_of(rivals->one).reconnects == i, SOON_MS);
+		WAIT_UNTIL(stats_of(rivals->two).reconnects == i, SOON_MS);
 		WAIT_UNTIL(listening(live_raw) == 1, SOON_MS);
 	}
 	assert_int_equal(queued(live_raw), 2);
 	read_place(0, after, sizeof after);
 	assert_string_equal(after, before);
-	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
-	ASSERT_WAKES(hf_lock_release(world.mine), first, 1500);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
+	ASSERT_WAKES(hf_lock_release(rivals->mine), first, 1500);
 	assert_false(waiter_is_over(second));
 	ASSERT_OK(waiter_release(first));
 	waiter_expect(second, 0);
 	ASSERT_OK(waiter_release(second));
-	assert_int_equal(stats_of(world.one).losses, 0);
+	assert_int_equal(stats_of(rivals->one).losses, 0);
 	waiter_free(first);
 	waiter_free(second);
-	end(&world);
+	end(rivals);
 }
 
 static void lock_freed_while_the_waiters_connection_is_dead_is_found_at_once(void **state)
 {
-	struct world world;
 
-	begin(&world, state, 0);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	struct waiter *waiter = queue_up(world.theirs, NULL, 1);
+	struct rivals *rivals = begin(state, 0);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = queue_up(rivals->theirs, NULL, 1);
 	/* In one step, so that no client reconnects in between: the waiter asks after it did. */
 	raw_ok(live_raw, "MULTI", NULL);
 	raw_reply_free(raw_command(live_raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
@@ -203,57 +196,55 @@ static void lock_freed_while_the_waiters_connection_is_dead_is_found_at_once(voi
 	raw_reply_free(raw_command(live_raw, "EXEC", NULL));
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - deleted_at, 0, 1500);
-	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
 	waiter_finish(waiter);
-	end(&world);
+	end(rivals);
 }
 
 static void forgotten_scripts_are_sent_again(void **state)
 {
-	struct world world;
 
-	begin(&world, state, 900);
+	struct rivals *rivals = begin(state, 900);
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
-	struct waiter *waiter = queue_up(world.theirs, NULL, 1);
+	struct waiter *waiter = queue_up(rivals->theirs, NULL, 1);
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
-	uint64_t renewals = stats_of(world.one).renewals;
-	WAIT_UNTIL(stats_of(world.one).renewals > renewals, SOON_MS);
+	uint64_t renewals = stats_of(rivals->one).renewals;
+	WAIT_UNTIL(stats_of(rivals->one).renewals > renewals, SOON_MS);
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
-	ASSERT_OK(hf_lock_release(world.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	waiter_expect(waiter, 0);
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
-	ASSERT_OK(hf_lock_force_release(world.mine, NULL));
-	assert_int_equal(stats_of(world.one).losses, 0);
+	ASSERT_OK(hf_lock_force_release(rivals->mine, NULL));
+	assert_int_equal(stats_of(rivals->one).losses, 0);
 	ASSERT_RC(waiter_release(waiter), HF_ELOST);
 	waiter_free(waiter);
-	end(&world);
+	end(rivals);
 }
 
 /* ---- servers that freeze, die and forget ---- */
 
 static void wait_that_ends_while_the_server_is_frozen_leaves_no_place(void **state)
 {
-	struct world world;
 
-	begin(&world, state, 0);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	struct waiter *waiter = queue_up(world.theirs, HF_ACQUIRE(.wait_ms = 800), 1);
+	struct rivals *rivals = begin(state, 0);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = queue_up(rivals->theirs, HF_ACQUIRE(.wait_ms = 800), 1);
 	test_server_freeze(live_server);
 	WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
 	/* Whether an ask was in flight at its end is a matter of chance. */
 	assert_true(waiter->result == HF_ETIMEDOUT || waiter->result == HF_EUNKNOWN);
 	ASSERT_BETWEEN(waiter->ended_at - waiter->started_at, 800, 1500);
 	/* A first ask that is not answered in time may have taken a place. */
-	ASSERT_RC(hf_lock_acquire(world.theirs, HF_ACQUIRE(.wait_ms = 300)), HF_EUNKNOWN);
+	ASSERT_RC(hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = 300)), HF_EUNKNOWN);
 	test_server_thaw(live_server);
 	WAIT_UNTIL(queued(live_raw) == 0 && !key_exists(live_raw, ENDS), SOON_MS);
-	ASSERT_OK(hf_lock_release(world.mine));
-	ASSERT_OK(hf_lock_acquire(world.theirs, HF_ACQUIRE(.wait_ms = 5000)));
-	ASSERT_OK(hf_lock_release(world.theirs));
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	ASSERT_OK(hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = 5000)));
+	ASSERT_OK(hf_lock_release(rivals->theirs));
 	waiter_free(waiter);
-	end(&world);
+	end(rivals);
 }
 
 static void restart_server(struct test_server *server, struct raw **raw)
@@ -266,23 +257,22 @@ static void restart_server(struct test_server *server, struct raw **raw)
 
 static void hold_and_queue_survive_a_server_that_comes_back_with_its_data(void **state)
 {
-	struct world world;
 	struct test_server *server =
 		test_server_start(&(struct test_server_options){.appendonly = true});
 	struct raw *raw = raw_connect(server);
 
-	begin_at(&world, *(hf_kind *)*state, test_server_url(server), 9000, 0);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	struct waiter *first = waiter_start(world.theirs, NULL);
+	struct rivals *rivals = begin_at(test_server_url(server), state, 9000, 0);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *first = waiter_start(rivals->theirs, NULL);
 	WAIT_UNTIL(queued(raw) == 1, SOON_MS);
-	struct waiter *second = waiter_start(world.mine, NULL);
+	struct waiter *second = waiter_start(rivals->mine, NULL);
 	WAIT_UNTIL(queued(raw) == 2, SOON_MS);
 	restart_server(server, &raw);
 	/* The waiter for a hold of its own client need not listen. */
 	WAIT_UNTIL(listening(raw) == 1, 6000);
 	assert_int_equal(queued(raw), 2);
-	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
-	ASSERT_OK(hf_lock_release(world.mine));
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	waiter_expect(first, 0);
 	assert_false(waiter_is_over(second));
 	ASSERT_OK(waiter_release(first));
@@ -291,27 +281,26 @@ static void hold_and_queue_survive_a_server_that_comes_back_with_its_data(void *
 	waiter_free(first);
 	waiter_free(second);
 	expect_nothing_left(raw);
-	close_world(&world);
+	close_rivals(rivals);
 	raw_close(raw);
 	test_server_stop(server);
 }
 
 static void server_that_comes_back_empty_costs_the_hold_and_not_the_wait(void **state)
 {
-	struct world world;
 
-	begin(&world, state, 9000);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	struct waiter *waiter = queue_up(world.theirs, NULL, 1);
+	struct rivals *rivals = begin(state, 9000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = queue_up(rivals->theirs, NULL, 1);
 	restart_server(live_server, &live_raw);
 	/* The next renewal would be due after 3 s, but a client that reconnects checks at once. */
-	WAIT_UNTIL(stats_of(world.one).reconnects >= 1, SOON_MS);
-	WAIT_UNTIL(seen_count(world.seen, HF_LOST) == 1, 1000);
+	WAIT_UNTIL(stats_of(rivals->one).reconnects >= 1, SOON_MS);
+	WAIT_UNTIL(seen_count(&rivals->seen, HF_LOST) == 1, 1000);
 	waiter_expect(waiter, 0);
-	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
-	assert_true(is_held_by(live_raw, "orders", world.two));
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
+	assert_true(is_held_by(live_raw, "orders", rivals->two));
 	waiter_finish(waiter);
-	end(&world);
+	end(rivals);
 }
 
 /* ---- keys that are not locks, names ---- */
@@ -326,22 +315,22 @@ static void expect_untouched(const char *key, const struct raw_reply *dump)
 	assert_int_equal(key_pttl(live_raw, key), -1);
 }
 
-static void expect_conflict(struct world *world, const char *key)
+static void expect_conflict(struct rivals *rivals, const char *key)
 {
 	int64_t number;
 	int yes;
 	struct raw_reply *dump = raw_command(live_raw, "DUMP", key, NULL);
 
-	ASSERT_RC(hf_lock_acquire(world->mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_ECONFLICT);
+	ASSERT_RC(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_ECONFLICT);
 	ASSERT_CONTAINS(hf_error_detail(), "orders");
-	ASSERT_RC(hf_lock_acquire(world->mine, HF_ACQUIRE(.wait_ms = 2000)), HF_ECONFLICT);
+	ASSERT_RC(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = 2000)), HF_ECONFLICT);
 	if (strcmp(key, "orders") == 0) {
-		ASSERT_RC(hf_lock_force_release(world->mine, &yes), HF_ECONFLICT);
-		ASSERT_RC(hf_lock_is_locked(world->mine, &yes), HF_ECONFLICT);
-		ASSERT_RC(hf_lock_ttl(world->mine, &number), HF_ECONFLICT);
+		ASSERT_RC(hf_lock_force_release(rivals->mine, &yes), HF_ECONFLICT);
+		ASSERT_RC(hf_lock_is_locked(rivals->mine, &yes), HF_ECONFLICT);
+		ASSERT_RC(hf_lock_ttl(rivals->mine, &number), HF_ECONFLICT);
 	}
-	ASSERT_RC(hf_lock_release(world->mine), HF_ENOTHELD);
-	assert_int_equal(hf_lock_state(world->mine, NULL), HF_FREE);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ENOTHELD);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_FREE);
 	expect_untouched(key, dump);
 	raw_reply_free(dump);
 	/* No place was taken, and no lock besides. */
@@ -351,32 +340,30 @@ static void expect_conflict(struct world *world, const char *key)
 
 static void key_that_is_not_a_lock_is_a_conflict_and_stays_untouched(void **state)
 {
-	struct world world;
 
-	begin(&world, state, 0);
+	struct rivals *rivals = begin(state, 0);
 	raw_ok(live_raw, "SET", "orders", "value", NULL);
-	expect_conflict(&world, "orders");
+	expect_conflict(rivals, "orders");
 	(void)raw_integer(live_raw, "RPUSH", "orders", "a", "b", NULL);
-	expect_conflict(&world, "orders");
+	expect_conflict(rivals, "orders");
 	(void)raw_integer(live_raw, "HSET", "orders", "colour", "red", NULL);
-	expect_conflict(&world, "orders");
+	expect_conflict(rivals, "orders");
 	(void)raw_integer(live_raw, "HSET", "orders", "colour", "red", "size", "7", NULL);
-	expect_conflict(&world, "orders");
-	end(&world);
+	expect_conflict(rivals, "orders");
+	end(rivals);
 }
 
 static void queue_of_another_type_is_a_conflict_and_stays_untouched(void **state)
 {
-	struct world world;
 
-	begin(&world, state, 0);
+	struct rivals *rivals = begin(state, 0);
 	raw_ok(live_raw, "SET", QUEUE, "value", NULL);
-	expect_conflict(&world, QUEUE);
+	expect_conflict(rivals, QUEUE);
 	raw_ok(live_raw, "SET", ENDS, "value", NULL);
-	expect_conflict(&world, ENDS);
-	ASSERT_OK(hf_lock_acquire(world.mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
-	ASSERT_OK(hf_lock_release(world.mine));
-	end(&world);
+	expect_conflict(rivals, ENDS);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	end(rivals);
 }
 
 /*
@@ -385,28 +372,26 @@ static void queue_of_another_type_is_a_conflict_and_stays_untouched(void **state
  */
 static void queue_of_another_type_does_not_keep_the_hold(void **state)
 {
-	struct world world;
 
-	begin(&world, state, 0);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	struct rivals *rivals = begin(state, 0);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	raw_ok(live_raw, "SET", QUEUE, "value", NULL);
 	raw_ok(live_raw, "SET", ENDS, "value", NULL);
-	ASSERT_OK(hf_lock_release(world.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	assert_false(key_exists(live_raw, "orders"));
-	ASSERT_RC(hf_lock_acquire(world.mine, HF_ACQUIRE(.wait_ms = 1000)), HF_ECONFLICT);
+	ASSERT_RC(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = 1000)), HF_ECONFLICT);
 	assert_int_equal(raw_integer(live_raw, "DEL", QUEUE, ENDS, NULL), 2);
-	ASSERT_OK(hf_lock_acquire(world.mine, HF_ACQUIRE(.wait_ms = 1000)));
-	ASSERT_OK(hf_lock_release(world.mine));
-	end(&world);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = 1000)));
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	end(rivals);
 }
 
 static void key_replaced_while_waited_for_ends_the_wait(void **state)
 {
-	struct world world;
 
-	begin(&world, state, 0);
-	ASSERT_OK(hf_lock_acquire(world.mine, HF_ACQUIRE(.lease_ms = 1000)));
-	struct waiter *waiter = queue_up(world.theirs, NULL, 1);
+	struct rivals *rivals = begin(state, 0);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.lease_ms = 1000)));
+	struct waiter *waiter = queue_up(rivals->theirs, NULL, 1);
 	raw_ok(live_raw, "SET", "orders", "value", NULL);
 	waiter_expect(waiter, HF_ECONFLICT);
 	char *text = raw_text(live_raw, "GET", "orders", NULL);
@@ -414,11 +399,11 @@ static void key_replaced_while_waited_for_ends_the_wait(void **state)
 	free(text);
 	/* The place goes too. */
 	WAIT_UNTIL(queued(live_raw) == 0 && !key_exists(live_raw, ENDS), SOON_MS);
-	int rc = hf_lock_release(world.mine);
+	int rc = hf_lock_release(rivals->mine);
 	assert_true(rc == HF_ECONFLICT || rc == HF_ELOST);
 	raw_ok(live_raw, "FLUSHALL", NULL);
 	waiter_free(waiter);
-	end(&world);
+	end(rivals);
 }
 
 /* Takes the lock of that name, lets another wait for it, and checks the names that this makes. */
@@ -428,8 +413,8 @@ static void check_names(hf_client *one, hf_client *two, hf_kind kind, const char
 	char queue[256];
 	char ends[256];
 	char channel[512];
-	hf_lock *mine = open_fair(one, kind, name);
-	hf_lock *theirs = open_fair(two, kind, name);
+	hf_lock *mine = open_named(one, kind, name);
+	hf_lock *theirs = open_named(two, kind, name);
 
 	snprintf(queue, sizeof queue, "redisson_lock_queue:%s", tagged);
 	snprintf(ends, sizeof ends, "redisson_lock_timeout:%s", tagged);
@@ -456,16 +441,16 @@ static void check_names(hf_client *one, hf_client *two, hf_kind kind, const char
 
 static void names_of_queue_and_channel_follow_the_name_and_its_braces(void **state)
 {
-	struct world world;
 
-	begin(&world, state, 0);
-	check_names(world.one, world.two, world.kind, "a:b", "a:b", "{a:b}");
-	check_names(world.one, world.two, world.kind, "{orders}:42", "{orders}:42", "{orders}:42");
-	check_names(world.one, world.two, world.kind, "x{y}z", "x{y}z", "x{y}z");
-	end(&world);
+	struct rivals *rivals = begin(state, 0);
+	check_names(rivals->one, rivals->two, kind_of(state), "a:b", "a:b", "{a:b}");
+	check_names(rivals->one, rivals->two, kind_of(state), "{orders}:42", "{orders}:42",
+	            "{orders}:42");
+	check_names(rivals->one, rivals->two, kind_of(state), "x{y}z", "x{y}z", "x{y}z");
+	end(rivals);
 	hf_client *one = open_client(HF_CLIENT(.name_prefix = "shop:"));
 	hf_client *two = open_client(HF_CLIENT(.name_prefix = "shop:"));
-	check_names(one, two, *(hf_kind *)*state, "orders", "shop:orders", "{shop:orders}");
+	check_names(one, two, kind_of(state), "orders", "shop:orders", "{shop:orders}");
 	ASSERT_OK(hf_client_close(one));
 	ASSERT_OK(hf_client_close(two));
 }
@@ -477,7 +462,7 @@ static void bad_names_are_refused_with_the_reason(void **state)
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		hf_lock *lock = NULL;
-		ASSERT_RC(hf_lock_open(client, *(hf_kind *)*state, bad[i], &lock), HF_EINVAL);
+		ASSERT_RC(hf_lock_open(client, kind_of(state), bad[i], &lock), HF_EINVAL);
 		assert_null(lock);
 		ASSERT_CONTAINS(hf_error_detail(), "name");
 	}
@@ -490,17 +475,16 @@ static void last_release_publishes_one_zero_to_the_first_of_the_queue(void **sta
 {
 	char owner[128];
 	char channel[256];
-	struct world world;
 	struct raw *ear = raw_connect(live_server);
 
-	begin(&world, state, 0);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	struct waiter *first = queue_up(world.theirs, NULL, 1);
-	struct waiter *second = queue_up(world.theirs, NULL, 2);
+	struct rivals *rivals = begin(state, 0);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *first = queue_up(rivals->theirs, NULL, 1);
+	struct waiter *second = queue_up(rivals->theirs, NULL, 2);
 	read_place(0, owner, sizeof owner);
 	snprintf(channel, sizeof channel, CHANNEL ":%s", owner);
 	raw_reply_free(raw_command(ear, "PSUBSCRIBE", CHANNEL "*", NULL));
-	ASSERT_OK(hf_lock_release(world.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	struct raw_reply *message = raw_next_message(ear, SOON_MS);
 	assert_non_null(message);
 	assert_string_equal(message->children[message->length - 2]->text, channel);
@@ -514,7 +498,7 @@ static void last_release_publishes_one_zero_to_the_first_of_the_queue(void **sta
 	ASSERT_OK(waiter_release(second));
 	waiter_free(first);
 	waiter_free(second);
-	end(&world);
+	end(rivals);
 }
 
 /* ---- crowds ---- */
@@ -527,7 +511,7 @@ static void many_clients_with_many_threads_lose_no_update(void **state)
 
 	for (int i = 0; i < CLIENTS; i++) {
 		client[i] = open_client(NULL);
-		lock[i] = open_fair(client[i], *(hf_kind *)*state, "orders");
+		lock[i] = open_named(client[i], kind_of(state), "orders");
 	}
 	COUNT_TOGETHER(.locks = lock, .n = CLIENTS, .threads = CLIENTS * EACH, .rounds = ROUNDS);
 	expect_nothing_left(live_raw);

@@ -68,20 +68,19 @@ static void put_place(const char *verb, const char *owner, long long ends_at)
 	assert_true(raw_integer(live_raw, verb, QUEUE, owner, NULL) > 0);
 }
 
-static void begin_with(struct world *world, void **state, int64_t watchdog_ms, int64_t fair_wait_ms)
+static struct rivals *begin_with(void **state, int64_t watchdog_ms, int64_t fair_wait_ms)
 {
-	begin_at(world, *(hf_kind *)*state, test_server_url(live_server), watchdog_ms,
-	         fair_wait_ms);
+	return begin_at(test_server_url(live_server), state, watchdog_ms, fair_wait_ms);
 }
 
 /* ---- order ---- */
 
 /* Fills the queue with waiters of both clients in turn, and notes their owners. */
-static void queue_all(struct world *world, const hf_acquire_options *options,
+static void queue_all(struct rivals *rivals, const hf_acquire_options *options,
                       struct waiter *ret_waiter[MANY], char ret_owner[MANY][128])
 {
 	for (int i = 0; i < MANY; i++) {
-		ret_waiter[i] = queue_up(i % 2 ? world->mine : world->theirs, options, i + 1);
+		ret_waiter[i] = queue_up(i % 2 ? rivals->mine : rivals->theirs, options, i + 1);
 		read_place(i, ret_owner[i], sizeof ret_owner[i]);
 	}
 }
@@ -117,28 +116,26 @@ static void waiters_of_alternating_clients_are_served_as_they_came(void **state)
 {
 	struct waiter *waiter[MANY];
 	char owner[MANY][128];
-	struct world world;
 
-	begin_with(&world, state, 0, 0);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	queue_all(&world, NULL, waiter, owner);
-	ASSERT_OK(hf_lock_release(world.mine));
+	struct rivals *rivals = begin(state, 0);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	queue_all(rivals, NULL, waiter, owner);
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	expect_order(waiter, owner, 0);
 	/* No waiter asked out of turn: two asks to join the queue and one when its turn came. */
-	ASSERT_BETWEEN(stats_of(world.two).attempts, MANY / 2 * 2, MANY / 2 * 3);
-	end(&world);
+	ASSERT_BETWEEN(stats_of(rivals->two).attempts, MANY / 2 * 2, MANY / 2 * 3);
+	end(rivals);
 }
 
 static void fair_and_simple_fair_stand_in_one_queue(void **state)
 {
-	struct world world;
 
-	begin_with(&world, state, 0, 0);
-	hf_lock *simple = open_fair(world.two, HF_SIMPLE_FAIR, "orders");
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	struct rivals *rivals = begin(state, 0);
+	hf_lock *simple = open_named(rivals->two, HF_SIMPLE_FAIR, "orders");
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	struct waiter *first = queue_up(simple, NULL, 1);
-	struct waiter *second = queue_up(world.theirs, NULL, 2);
-	ASSERT_OK(hf_lock_release(world.mine));
+	struct waiter *second = queue_up(rivals->theirs, NULL, 2);
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	waiter_expect(first, 0);
 	assert_false(waiter_is_over(second));
 	ASSERT_OK(waiter_release(first));
@@ -147,7 +144,7 @@ static void fair_and_simple_fair_stand_in_one_queue(void **state)
 	waiter_free(first);
 	waiter_free(second);
 	hf_lock_close(simple);
-	end(&world);
+	end(rivals);
 }
 
 static bool is_holder(const char *owner)
@@ -159,19 +156,18 @@ static void leases_that_expire_hand_the_lock_on_in_order(void **state)
 {
 	struct waiter *waiter[4];
 	char owner[4][128];
-	struct world world;
 	const int64_t lease_ms = 500;
 
 	/* The first hold is short too, so that no waiter sleeps for long. */
-	begin_with(&world, state, 600, 0);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	struct rivals *rivals = begin(state, 600);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	for (int i = 0; i < 4; i++) {
-		waiter[i] = queue_up(i % 2 ? world.mine : world.theirs,
+		waiter[i] = queue_up(i % 2 ? rivals->mine : rivals->theirs,
 		                     HF_ACQUIRE(.wait_ms = 10000, .lease_ms = lease_ms), i + 1);
 		read_place(i, owner[i], sizeof owner[i]);
 	}
 	long long released_at = test_now_ms();
-	ASSERT_OK(hf_lock_release(world.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	/* No holder releases it any more. */
 	for (int i = 0; i < 4; i++)
 		WAIT_UNTIL(is_holder(owner[i]), SOON_MS);
@@ -179,7 +175,7 @@ static void leases_that_expire_hand_the_lock_on_in_order(void **state)
 	for (int i = 0; i < 4; i++) {
 		waiter_join(waiter[i], 0);
 	}
-	end(&world);
+	end(rivals);
 }
 
 /* What processes and threads share: each notes its number while it holds the lock. */
@@ -230,18 +226,17 @@ static void processes_and_threads_are_served_as_they_came(void **state)
 	                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct member member[MANY];
 	pid_t process[MANY];
-	struct world world;
 	void *said;
 
 	assert_true(line != MAP_FAILED);
 	/* Before this process has threads. */
 	for (int i = 0; i < MANY; i += 2)
-		assert_true((process[i] = start_member(line, i, *(hf_kind *)*state)) > 0);
-	begin_with(&world, state, 0, 0);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+		assert_true((process[i] = start_member(line, i, kind_of(state))) > 0);
+	struct rivals *rivals = begin(state, 0);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	for (int i = 0; i < MANY; i++) {
 		member[i] = (struct member){.line = line, .number = i};
-		member[i].lock = i % 4 == 1 ? world.mine : world.theirs;
+		member[i].lock = i % 4 == 1 ? rivals->mine : rivals->theirs;
 		if (i % 2)
 			assert_int_equal(
 				pthread_create(&member[i].thread, NULL, stand_in_line, &member[i]),
@@ -249,7 +244,7 @@ static void processes_and_threads_are_served_as_they_came(void **state)
 		atomic_store(&line->may_start[i], 1);
 		WAIT_UNTIL(queued(live_raw) == i + 1, SOON_MS);
 	}
-	ASSERT_OK(hf_lock_release(world.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	WAIT_UNTIL(atomic_load(&line->served) == MANY, SOON_MS);
 	for (int i = 0; i < MANY; i++) {
 		int status = 0;
@@ -263,23 +258,22 @@ static void processes_and_threads_are_served_as_they_came(void **state)
 		}
 	}
 	munmap(line, sizeof(*line));
-	end(&world);
+	end(rivals);
 }
 
 /* ---- how long a place is kept ---- */
 
 static void places_end_one_wait_after_another(void **state)
 {
-	struct world world;
 	struct waiter *waiter[3];
 	hf_cancel *cancel = new_cancel();
 
-	begin_with(&world, state, 0, 20000);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	waiter[0] = queue_up(world.theirs, HF_ACQUIRE(.wait_ms = 20000), 1);
-	waiter[1] = queue_up(world.mine, HF_ACQUIRE(.wait_ms = 20000, .cancel = cancel), 2);
+	struct rivals *rivals = begin_with(state, 0, 20000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	waiter[0] = queue_up(rivals->theirs, HF_ACQUIRE(.wait_ms = 20000), 1);
+	waiter[1] = queue_up(rivals->mine, HF_ACQUIRE(.wait_ms = 20000, .cancel = cancel), 2);
 	/* Without a limit of its own it counts with the client's. */
-	waiter[2] = queue_up(world.theirs, NULL, 3);
+	waiter[2] = queue_up(rivals->theirs, NULL, 3);
 	for (int i = 0; i < 3; i++)
 		expect_place_ends(i, (i + 1) * 20000);
 	/* A waiter that gives up takes its wait along. */
@@ -289,7 +283,7 @@ static void places_end_one_wait_after_another(void **state)
 	for (int i = 0; i < 2; i++)
 		expect_place_ends(i, (i + 1) * 20000);
 	/* And so does one that gets the lock. */
-	ASSERT_OK(hf_lock_release(world.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	waiter_expect(waiter[0], 0);
 	assert_int_equal(queued(live_raw), 1);
 	assert_int_equal(raw_integer(live_raw, "ZCARD", ENDS, NULL), 1);
@@ -300,45 +294,43 @@ static void places_end_one_wait_after_another(void **state)
 	for (int i = 0; i < 3; i++)
 		waiter_free(waiter[i]);
 	hf_cancel_free(cancel);
-	end(&world);
+	end(rivals);
 }
 
 static void short_waits_do_not_push_the_ends_of_others(void **state)
 {
 	struct waiter *waiter[MANY];
 	char owner[MANY][128];
-	struct world world;
 
-	begin_with(&world, state, 0, 7000);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	queue_all(&world, HF_ACQUIRE(.wait_ms = 1000), waiter, owner);
-	struct waiter *last = queue_up(world.theirs, NULL, MANY + 1);
+	struct rivals *rivals = begin_with(state, 0, 7000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	queue_all(rivals, HF_ACQUIRE(.wait_ms = 1000), waiter, owner);
+	struct waiter *last = queue_up(rivals->theirs, NULL, MANY + 1);
 	expect_place_ends(MANY, MANY * 1000 + 7000);
 	for (int i = 0; i < MANY; i++)
 		waiter_expect(waiter[i], HF_ETIMEDOUT);
 	WAIT_UNTIL(queued(live_raw) == 1, SOON_MS);
 	expect_place_ends(0, 7000);
-	ASSERT_OK(hf_lock_release(world.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	waiter_expect(last, 0);
 	ASSERT_OK(waiter_release(last));
 	for (int i = 0; i < MANY; i++)
 		waiter_free(waiter[i]);
 	waiter_free(last);
-	end(&world);
+	end(rivals);
 }
 
 static void grants_do_not_push_the_ends_of_others(void **state)
 {
 	struct waiter *waiter[MANY];
 	char owner[MANY][128];
-	struct world world;
 
-	begin_with(&world, state, 0, 5000);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	struct rivals *rivals = begin_with(state, 0, 5000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	long long ends_at = end_of_hold();
 	long long started_at = server_now();
-	queue_all(&world, NULL, waiter, owner);
-	ASSERT_OK(hf_lock_release(world.mine));
+	queue_all(rivals, NULL, waiter, owner);
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	for (int i = 0; i < MANY; i++) {
 		waiter_expect(waiter[i], 0);
 		long long behind_ms = (MANY - 1 - i) * 5000;
@@ -348,19 +340,18 @@ static void grants_do_not_push_the_ends_of_others(void **state)
 			               behind_ms + server_now() - started_at + ABOUT_MS);
 		waiter_finish(waiter[i]);
 	}
-	end(&world);
+	end(rivals);
 }
 
 static void waiter_keeps_its_place_however_long_the_lock_is_held(void **state)
 {
-	struct world world;
 	char first[128];
 	char now[128];
 
-	begin_with(&world, state, 600, 500);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	struct waiter *one = queue_up(world.theirs, NULL, 1);
-	struct waiter *two = queue_up(world.mine, NULL, 2);
+	struct rivals *rivals = begin_with(state, 600, 500);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *one = queue_up(rivals->theirs, NULL, 1);
+	struct waiter *two = queue_up(rivals->mine, NULL, 2);
 	read_place(0, first, sizeof first);
 	/* The hold is renewed far past the end that the first place was given. */
 	for (long long started_at = test_now_ms(); test_now_ms() - started_at < 1400;) {
@@ -368,7 +359,7 @@ static void waiter_keeps_its_place_however_long_the_lock_is_held(void **state)
 		assert_string_equal(now, first);
 		test_pause();
 	}
-	ASSERT_OK(hf_lock_release(world.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	waiter_expect(one, 0);
 	assert_false(waiter_is_over(two));
 	ASSERT_OK(waiter_release(one));
@@ -376,21 +367,20 @@ static void waiter_keeps_its_place_however_long_the_lock_is_held(void **state)
 	ASSERT_OK(waiter_release(two));
 	waiter_free(one);
 	waiter_free(two);
-	end(&world);
+	end(rivals);
 }
 
 static void order_lasts_however_long_the_queue_is_not_empty(void **state)
 {
 	struct waiter *waiter[MANY];
 	char owner[MANY][128];
-	struct world world;
 
-	begin_with(&world, state, 600, 500);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	queue_all(&world, NULL, waiter, owner);
-	ASSERT_OK(hf_lock_release(world.mine));
+	struct rivals *rivals = begin_with(state, 600, 500);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	queue_all(rivals, NULL, waiter, owner);
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	expect_order(waiter, owner, 150);
-	end(&world);
+	end(rivals);
 }
 
 /* ---- places without an owner ---- */
@@ -398,29 +388,28 @@ static void order_lasts_however_long_the_queue_is_not_empty(void **state)
 static void dead_places_and_places_without_a_timeout_do_not_block_others(void **state)
 {
 	int was_held = -7;
-	struct world world;
 
-	begin_with(&world, state, 0, 0);
+	struct rivals *rivals = begin(state, 0);
 	put_place("RPUSH", "ghost:1", 0);
 	put_place("RPUSH", "dead:1", server_now() - 1);
 	put_place("RPUSH", "ghost:2", 0);
-	ASSERT_OK(hf_lock_acquire(world.mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 1);
-	struct waiter *first = queue_up(world.theirs, NULL, 1);
-	struct waiter *second = queue_up(world.theirs, NULL, 2);
+	struct waiter *first = queue_up(rivals->theirs, NULL, 1);
+	struct waiter *second = queue_up(rivals->theirs, NULL, 2);
 	put_place("LPUSH", "dead:1", server_now() - 1);
 	put_place("LPUSH", "ghost:1", 0);
 	/* The release has notified the first waiter that is alive. */
-	ASSERT_WAKES(hf_lock_release(world.mine), first, 1500);
+	ASSERT_WAKES(hf_lock_release(rivals->mine), first, 1500);
 	put_place("LPUSH", "ghost:1", 0);
 	put_place("LPUSH", "dead:1", server_now() - 1);
-	ASSERT_WAKES(hf_lock_force_release(world.mine, &was_held), second, 1500);
+	ASSERT_WAKES(hf_lock_force_release(rivals->mine, &was_held), second, 1500);
 	assert_int_equal(was_held, 1);
 	ASSERT_RC(waiter_release(first), HF_ELOST);
 	ASSERT_OK(waiter_release(second));
 	waiter_free(first);
 	waiter_free(second);
-	end(&world);
+	end(rivals);
 }
 
 /* A process that waits for the lock until it is killed. */
@@ -442,7 +431,6 @@ static pid_t start_waiting(hf_kind kind, int64_t fair_wait_ms)
 static void places_of_killed_processes_expire_in_their_time(void **state)
 {
 	pid_t process[2];
-	struct world world;
 
 	/* Held by a process that is gone already. */
 	(void)raw_integer(live_raw, "HSET", "orders", "0f2d1a7c-0000-4000-8000-0123456789ab:51",
@@ -450,12 +438,12 @@ static void places_of_killed_processes_expire_in_their_time(void **state)
 	assert_int_equal(raw_integer(live_raw, "PEXPIRE", "orders", "1200", NULL), 1);
 	long long ends_at = end_of_hold();
 	for (int i = 0; i < 2; i++) {
-		process[i] = start_waiting(*(hf_kind *)*state, 300);
+		process[i] = start_waiting(kind_of(state), 300);
 		assert_true(process[i] > 0);
 		WAIT_UNTIL(queued(live_raw) == i + 1, SOON_MS);
 	}
-	begin_with(&world, state, 0, 0);
-	struct waiter *waiter = waiter_start(world.theirs, NULL);
+	struct rivals *rivals = begin(state, 0);
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
 	WAIT_UNTIL(queued(live_raw) == 3, SOON_MS);
 	for (int i = 0; i < 2; i++) {
 		ASSERT_BETWEEN(end_of_place(i) - ends_at, (i + 1) * 300 - ABOUT_MS,
@@ -470,33 +458,32 @@ static void places_of_killed_processes_expire_in_their_time(void **state)
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(server_now() - free_at, 0, 1000);
 	waiter_finish(waiter);
-	end(&world);
+	end(rivals);
 }
 
 static void late_head_is_waited_for_without_haste(void **state)
 {
 	struct waiter *waiter[4];
-	struct world world;
 
-	begin_with(&world, state, 0, 0);
+	struct rivals *rivals = begin(state, 0);
 	/*
 	 * It counts as alive, because its timeout is in the future, but it is silent; the lock is
 	 * free all the time.
 	 */
 	long long ends_at = server_now() + 1000;
 	put_place("RPUSH", "silent:1", ends_at);
-	ASSERT_RC(hf_lock_acquire(world.mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	ASSERT_RC(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 	assert_int_equal(queued(live_raw), 1);
 	for (int i = 0; i < 4; i++) {
-		waiter[i] = waiter_start(i % 2 ? world.mine : world.theirs, NULL);
+		waiter[i] = waiter_start(i % 2 ? rivals->mine : rivals->theirs, NULL);
 		WAIT_UNTIL(queued(live_raw) == i + 2, SOON_MS);
 	}
 	long long before = command_calls(live_raw, "evalsha");
-	uint64_t commands = stats_of(world.one).commands;
+	uint64_t commands = stats_of(rivals->one).commands;
 	WAIT_UNTIL(server_now() >= ends_at - 300, SOON_MS);
 	/* Four waiters poll about ten times a second each; at full speed it would be thousands. */
 	ASSERT_BETWEEN(command_calls(live_raw, "evalsha") - before, 8, 100);
-	ASSERT_BETWEEN(stats_of(world.one).commands - commands, 4, 50);
+	ASSERT_BETWEEN(stats_of(rivals->one).commands - commands, 4, 50);
 	for (int i = 0; i < 4; i++)
 		assert_false(waiter_is_over(waiter[i]));
 	for (int i = 0; i < 4; i++) {
@@ -505,7 +492,7 @@ static void late_head_is_waited_for_without_haste(void **state)
 		ASSERT_BETWEEN(server_now() - ends_at, 0, 1500);
 		waiter_finish(waiter[i]);
 	}
-	end(&world);
+	end(rivals);
 }
 
 /* ---- waiters that lose their place or leave ---- */
@@ -513,12 +500,11 @@ static void late_head_is_waited_for_without_haste(void **state)
 static void waiter_that_was_purged_asks_again(void **state)
 {
 	char owner[128];
-	struct world world;
 
 	/* The holder's lease is short, so that the waiter asks again soon. */
-	begin_with(&world, state, 600, 0);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	struct waiter *waiter = queue_up(world.theirs, NULL, 1);
+	struct rivals *rivals = begin(state, 600);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = queue_up(rivals->theirs, NULL, 1);
 	for (int i = 0; i < 3; i++) {
 		read_place(0, owner, sizeof owner);
 		/* Both as a purge does, and each alone as an accident might. */
@@ -531,9 +517,9 @@ static void waiter_that_was_purged_asks_again(void **state)
 		if (i != 2)
 			WAIT_UNTIL(queued(live_raw) == 1 && key_exists(live_raw, ENDS), SOON_MS);
 	}
-	ASSERT_WAKES(hf_lock_release(world.mine), waiter, 1500);
+	ASSERT_WAKES(hf_lock_release(rivals->mine), waiter, 1500);
 	waiter_finish(waiter);
-	end(&world);
+	end(rivals);
 }
 
 /* A waiter on a proxy, first in the queue of a lock that is held, and another one after it. */
@@ -549,7 +535,7 @@ static void begin_deaf(struct deaf *deaf, hf_kind kind, int64_t wait_ms, int64_t
 {
 	deaf->proxy = proxy_start(test_server_url(live_server));
 	deaf->client = open_url(proxy_url(deaf->proxy), NULL);
-	deaf->lock = open_fair(deaf->client, kind, "orders");
+	deaf->lock = open_named(deaf->client, kind, "orders");
 	deaf->cancel = new_cancel();
 	deaf->waiter = queue_up(
 		deaf->lock,
@@ -568,17 +554,16 @@ static void end_deaf(struct deaf *deaf)
 
 static void waiter_that_leaves_when_called_calls_the_next(void **state)
 {
-	struct world world;
 	struct deaf deaf;
 
-	begin_with(&world, state, 0, 0);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	begin_deaf(&deaf, world.kind, 0, 0);
-	struct waiter *next = queue_up(world.theirs, NULL, 2);
-	WAIT_UNTIL(stats_of(world.two).attempts == 2, SOON_MS);
+	struct rivals *rivals = begin(state, 0);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	begin_deaf(&deaf, kind_of(state), 0, 0);
+	struct waiter *next = queue_up(rivals->theirs, NULL, 2);
+	WAIT_UNTIL(stats_of(rivals->two).attempts == 2, SOON_MS);
 	/* The message that calls it does not reach the first one. */
 	proxy_hold_replies(deaf.proxy, true);
-	ASSERT_OK(hf_lock_release(world.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	assert_false(key_exists(live_raw, "orders"));
 	long long fired_at = test_now_ms();
 	hf_cancel_fire(deaf.cancel);
@@ -589,7 +574,7 @@ static void waiter_that_leaves_when_called_calls_the_next(void **state)
 	proxy_hold_replies(deaf.proxy, false);
 	waiter_finish(next);
 	end_deaf(&deaf);
-	end(&world);
+	end(rivals);
 }
 
 static void check_place_given_up(hf_kind kind, int64_t wait_ms, long long away_ms)
@@ -611,16 +596,15 @@ static void check_place_given_up(hf_kind kind, int64_t wait_ms, long long away_m
 
 static void place_given_up_without_a_connection_is_removed_with_the_next(void **state)
 {
-	struct world world;
 
-	begin_with(&world, state, 0, 0);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	struct rivals *rivals = begin(state, 0);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	/* There is no connection for longer than the lease would have lasted, */
-	check_place_given_up(world.kind, 0, 400);
+	check_place_given_up(kind_of(state), 0, 400);
 	/* or even the wait; but what keeps the place is that the lock is held. */
-	check_place_given_up(world.kind, 1000, 1300);
-	ASSERT_OK(hf_lock_release(world.mine));
-	end(&world);
+	check_place_given_up(kind_of(state), 1000, 1300);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	end(rivals);
 }
 
 int main(void)

@@ -9,104 +9,79 @@
 
 #define CHANNEL "redisson_lock__channel:{orders}"
 
-/* One server, a holder and a waiter, made for each test. */
-struct world {
-	struct test_server *server;
-	struct raw *raw;
-	struct seen seen; /* by the client of mine */
-	hf_client *one;
-	hf_client *two;
-	hf_lock *mine;
-	hf_lock *theirs;
-};
-
-static void begin(struct world *world, const struct test_server_options *options,
-                  int64_t watchdog_ms)
+/* Each test has a server of its own. */
+static struct rivals *begin(const struct test_server_options *options, int64_t watchdog_ms)
 {
-	memset(world, 0, sizeof(*world));
-	world->server = test_server_start(options);
-	world->raw = raw_connect(world->server);
-	const char *url = test_server_url(world->server);
-	world->one = open_url(url, HF_CLIENT(.watchdog_ms = watchdog_ms, EVENTS_TO(&world->seen)));
-	world->two = open_url(url, HF_CLIENT(.watchdog_ms = watchdog_ms));
-	world->mine = open_lock(world->one, "orders");
-	world->theirs = open_lock(world->two, "orders");
+	live_server = test_server_start(options);
+	live_raw = raw_connect(live_server);
+	return open_rivals(HF_REENTRANT, HF_CLIENT(.watchdog_ms = watchdog_ms));
 }
 
-static void end(struct world *world)
+static void end(struct rivals *rivals)
 {
-	hf_lock_close(world->mine);
-	hf_lock_close(world->theirs);
-	ASSERT_OK(hf_client_close(world->one));
-	ASSERT_OK(hf_client_close(world->two));
-	raw_close(world->raw);
-	test_server_stop(world->server);
+	close_rivals(rivals);
+	(void)live_stop(NULL);
 }
 
-static void restart(struct world *world)
+static void restart(void)
 {
-	raw_close(world->raw);
-	test_server_kill(world->server);
-	test_server_restart(world->server);
-	world->raw = raw_connect(world->server);
+	raw_close(live_raw);
+	test_server_kill(live_server);
+	test_server_restart(live_server);
+	live_raw = raw_connect(live_server);
 }
 
 /* ---- servers that die ---- */
 
 static void hold_survives_a_server_that_comes_back_with_its_data(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin(&world, &(struct test_server_options){.appendonly = true}, 6000);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	restart(&world);
-	WAIT_UNTIL(stats_of(world.one).reconnects >= 1 && stats_of(world.one).renewals >= 1, 6000);
-	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
-	assert_int_equal(held_count(world.raw, "orders"), 2);
-	assert_true(is_held_by(world.raw, "orders", world.one));
-	ASSERT_OK(hf_lock_release(world.mine));
-	ASSERT_OK(hf_lock_release(world.mine));
-	assert_false(key_exists(world.raw, "orders"));
-	assert_int_equal(stats_of(world.one).losses, 0);
-	end(&world);
+	struct rivals *rivals = begin(&(struct test_server_options){.appendonly = true}, 6000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	restart();
+	WAIT_UNTIL(stats_of(rivals->one).reconnects >= 1 && stats_of(rivals->one).renewals >= 1,
+	           6000);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
+	assert_int_equal(held_count(live_raw, "orders"), 2);
+	assert_true(is_held_by(live_raw, "orders", rivals->one));
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	assert_false(key_exists(live_raw, "orders"));
+	assert_int_equal(stats_of(rivals->one).losses, 0);
+	end(rivals);
 }
 
 static void waiter_survives_a_restart_and_is_woken_by_the_release(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin(&world, &(struct test_server_options){.appendonly = true}, 6000);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	struct waiter *waiter = waiter_start(world.theirs, NULL);
-	WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, SOON_MS);
-	restart(&world);
-	WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, 6000);
-	WAIT_UNTIL(stats_of(world.one).reconnects >= 1, 6000);
+	struct rivals *rivals = begin(&(struct test_server_options){.appendonly = true}, 6000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
+	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, SOON_MS);
+	restart();
+	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, 6000);
+	WAIT_UNTIL(stats_of(rivals->one).reconnects >= 1, 6000);
 	assert_false(waiter_is_over(waiter));
-	ASSERT_WAKES(hf_lock_release(world.mine), waiter, 1500);
+	ASSERT_WAKES(hf_lock_release(rivals->mine), waiter, 1500);
 	waiter_finish(waiter);
-	end(&world);
+	end(rivals);
 }
 
 static void server_that_comes_back_empty_is_noticed_at_once(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin(&world, NULL, 9000);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	restart(&world);
-	WAIT_UNTIL(stats_of(world.one).reconnects >= 1, 6000);
+	struct rivals *rivals = begin(NULL, 9000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	restart();
+	WAIT_UNTIL(stats_of(rivals->one).reconnects >= 1, 6000);
 	/* The next renewal would be due after 3 s. */
-	WAIT_UNTIL(seen_count(&world.seen, HF_LOST) == 1, 1000);
-	assert_int_equal(hf_lock_state(world.mine, NULL), HF_LOST);
-	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	ASSERT_OK(hf_lock_release(world.mine));
-	end(&world);
+	WAIT_UNTIL(seen_count(&rivals->seen, HF_LOST) == 1, 1000);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_LOST);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	end(rivals);
 }
 
 /* ---- servers that do not answer ---- */
@@ -115,105 +90,98 @@ static void server_that_comes_back_empty_is_noticed_at_once(void **state)
  * Watches the hold until it is lost, and checks that it was never believed past the time at which
  * the server may give it away: the lease counts from a request sent before not_after.
  */
-static void expect_lost_in_time(struct world *world, long long not_after, int64_t lease_ms)
+static void expect_lost_in_time(struct rivals *rivals, long long not_after, int64_t lease_ms)
 {
 	for (;;) {
 		long long now = test_now_ms();
-		if (hf_lock_state(world->mine, NULL) == HF_LOST)
+		if (hf_lock_state(rivals->mine, NULL) == HF_LOST)
 			break;
 		if (now >= not_after + lease_ms)
 			fail_msg("held %lld ms after the lease began", now - not_after);
-		assert_true(hf_lock_remaining(world->mine, NULL) <= lease_ms);
+		assert_true(hf_lock_remaining(rivals->mine, NULL) <= lease_ms);
 		test_pause();
 	}
-	WAIT_UNTIL(seen_count(&world->seen, HF_LOST) == 1, 1000);
-	assert_true(seen_count(&world->seen, HF_AT_RISK) >= 1);
-	assert_true(seen_at(&world->seen, HF_AT_RISK) <= seen_at(&world->seen, HF_LOST));
+	WAIT_UNTIL(seen_count(&rivals->seen, HF_LOST) == 1, 1000);
+	assert_true(seen_count(&rivals->seen, HF_AT_RISK) >= 1);
+	assert_true(seen_at(&rivals->seen, HF_AT_RISK) <= seen_at(&rivals->seen, HF_LOST));
 }
 
 static void frozen_server_costs_the_lock_before_it_can_be_given_away(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin(&world, NULL, 1200);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	WAIT_UNTIL(stats_of(world.one).renewals >= 1, SOON_MS);
-	test_server_freeze(world.server);
-	expect_lost_in_time(&world, test_now_ms(), 1200);
-	test_server_thaw(world.server);
-	ASSERT_OK(hf_lock_acquire(world.theirs, HF_ACQUIRE(.wait_ms = 5000)));
-	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
-	assert_true(is_held_by(world.raw, "orders", world.two));
-	ASSERT_OK(hf_lock_release(world.theirs));
-	assert_false(key_exists(world.raw, "orders"));
-	end(&world);
+	struct rivals *rivals = begin(NULL, 1200);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	WAIT_UNTIL(stats_of(rivals->one).renewals >= 1, SOON_MS);
+	test_server_freeze(live_server);
+	expect_lost_in_time(rivals, test_now_ms(), 1200);
+	test_server_thaw(live_server);
+	ASSERT_OK(hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = 5000)));
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
+	assert_true(is_held_by(live_raw, "orders", rivals->two));
+	ASSERT_OK(hf_lock_release(rivals->theirs));
+	assert_false(key_exists(live_raw, "orders"));
+	end(rivals);
 }
 
 /* Its lease is a point in time in the server's file, and has passed when the server reads it. */
 static void lease_that_expires_while_the_server_is_down_is_lost(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin(&world, &(struct test_server_options){.appendonly = true}, 1200);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	WAIT_UNTIL(stats_of(world.one).renewals >= 1, SOON_MS);
-	raw_close(world.raw);
-	test_server_kill(world.server);
+	struct rivals *rivals = begin(&(struct test_server_options){.appendonly = true}, 1200);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	WAIT_UNTIL(stats_of(rivals->one).renewals >= 1, SOON_MS);
+	raw_close(live_raw);
+	test_server_kill(live_server);
 	long long killed_at = test_now_ms();
-	expect_lost_in_time(&world, killed_at, 1200);
+	expect_lost_in_time(rivals, killed_at, 1200);
 	WAIT_UNTIL(test_now_ms() > killed_at + 1200, SOON_MS);
-	test_server_restart(world.server);
-	world.raw = raw_connect(world.server);
-	assert_false(key_exists(world.raw, "orders"));
-	ASSERT_OK(hf_lock_acquire(world.theirs, HF_ACQUIRE(.wait_ms = 8000)));
-	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
-	assert_true(is_held_by(world.raw, "orders", world.two));
-	ASSERT_OK(hf_lock_release(world.theirs));
-	assert_int_equal(seen_count(&world.seen, HF_LOST), 1);
-	end(&world);
+	test_server_restart(live_server);
+	live_raw = raw_connect(live_server);
+	assert_false(key_exists(live_raw, "orders"));
+	ASSERT_OK(hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = 8000)));
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
+	assert_true(is_held_by(live_raw, "orders", rivals->two));
+	ASSERT_OK(hf_lock_release(rivals->theirs));
+	assert_int_equal(seen_count(&rivals->seen, HF_LOST), 1);
+	end(rivals);
 }
 
 static void short_freeze_costs_nothing(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin(&world, NULL, 3000);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	struct waiter *waiter = waiter_start(world.theirs, NULL);
-	WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, SOON_MS);
-	test_server_freeze(world.server);
-	WAIT_UNTIL(seen_count(&world.seen, HF_AT_RISK) == 1, SOON_MS);
-	test_server_thaw(world.server);
-	WAIT_UNTIL(seen_count(&world.seen, HF_HELD) == 1, SOON_MS);
-	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
+	struct rivals *rivals = begin(NULL, 3000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
+	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, SOON_MS);
+	test_server_freeze(live_server);
+	WAIT_UNTIL(seen_count(&rivals->seen, HF_AT_RISK) == 1, SOON_MS);
+	test_server_thaw(live_server);
+	WAIT_UNTIL(seen_count(&rivals->seen, HF_HELD) == 1, SOON_MS);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
 	assert_false(waiter_is_over(waiter));
-	ASSERT_OK(hf_lock_release(world.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	waiter_expect(waiter, 0);
-	assert_int_equal(held_count(world.raw, "orders"), 1);
-	assert_int_equal(stats_of(world.one).losses, 0);
+	assert_int_equal(held_count(live_raw, "orders"), 1);
+	assert_int_equal(stats_of(rivals->one).losses, 0);
 	ASSERT_OK(waiter_release(waiter));
-	assert_false(key_exists(world.raw, "orders"));
+	assert_false(key_exists(live_raw, "orders"));
 	waiter_free(waiter);
-	end(&world);
+	end(rivals);
 }
 
 static void check_short_pause(const char *which)
 {
-	struct world world;
 
-	begin(&world, NULL, 2700);
-	raw_ok(world.raw, "CLIENT", "PAUSE", "900", which, NULL);
+	struct rivals *rivals = begin(NULL, 2700);
+	raw_ok(live_raw, "CLIENT", "PAUSE", "900", which, NULL);
 	long long started_at = test_now_ms();
 	/* An ask may take a ninth of the lease, so several connections are given up meanwhile. */
-	ASSERT_OK(hf_lock_acquire(world.mine, HF_ACQUIRE(.wait_ms = 8000)));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = 8000)));
 	ASSERT_BETWEEN(test_now_ms() - started_at, 700, 8000);
-	assert_int_equal(held_count(world.raw, "orders"), 1);
-	ASSERT_OK(hf_lock_release(world.mine));
-	assert_int_equal(raw_integer(world.raw, "DBSIZE", NULL), 0);
-	end(&world);
+	assert_int_equal(held_count(live_raw, "orders"), 1);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
+	end(rivals);
 }
 
 static void paused_server_delays_calls_and_leaves_one_hold(void **state)
@@ -231,21 +199,20 @@ static void pause_of_writes_delays_calls_and_leaves_one_hold(void **state)
 /* Leases do not expire during a pause, but the holder cannot know that it is one. */
 static void check_long_pause(const char *which)
 {
-	struct world world;
 
-	begin(&world, NULL, 1200);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	WAIT_UNTIL(stats_of(world.one).renewals >= 1, SOON_MS);
-	raw_ok(world.raw, "CLIENT", "PAUSE", "2500", which, NULL);
-	expect_lost_in_time(&world, test_now_ms(), 1200);
-	ASSERT_OK(hf_lock_acquire(world.theirs, HF_ACQUIRE(.wait_ms = 8000)));
+	struct rivals *rivals = begin(NULL, 1200);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	WAIT_UNTIL(stats_of(rivals->one).renewals >= 1, SOON_MS);
+	raw_ok(live_raw, "CLIENT", "PAUSE", "2500", which, NULL);
+	expect_lost_in_time(rivals, test_now_ms(), 1200);
+	ASSERT_OK(hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = 8000)));
 	/* The renewals that the server has kept meanwhile do not bring the hold back. */
-	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
-	assert_true(is_held_by(world.raw, "orders", world.two));
-	ASSERT_OK(hf_lock_release(world.theirs));
-	assert_false(key_exists(world.raw, "orders"));
-	assert_int_equal(seen_count(&world.seen, HF_LOST), 1);
-	end(&world);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
+	assert_true(is_held_by(live_raw, "orders", rivals->two));
+	ASSERT_OK(hf_lock_release(rivals->theirs));
+	assert_false(key_exists(live_raw, "orders"));
+	assert_int_equal(seen_count(&rivals->seen, HF_LOST), 1);
+	end(rivals);
 }
 
 static void pause_that_outlasts_the_lease_costs_the_lock_in_time(void **state)
@@ -257,102 +224,93 @@ static void pause_that_outlasts_the_lease_costs_the_lock_in_time(void **state)
 
 static void close_does_not_wait_for_a_frozen_server(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin(&world, NULL, 30000);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	struct waiter *waiter = waiter_start(world.theirs, NULL);
-	WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, SOON_MS);
-	test_server_freeze(world.server);
+	struct rivals *rivals = begin(NULL, 30000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
+	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, SOON_MS);
+	test_server_freeze(live_server);
 	long long started_at = test_now_ms();
-	ASSERT_OK(hf_client_close(world.one));
+	ASSERT_OK(hf_client_close(rivals->one));
 	ASSERT_BETWEEN(test_now_ms() - started_at, 0, 2000);
-	ASSERT_OK(hf_client_close(world.two));
+	ASSERT_OK(hf_client_close(rivals->two));
 	ASSERT_BETWEEN(test_now_ms() - started_at, 0, 4000);
 	waiter_join(waiter, HF_ECLOSED);
 	hf_client *client = NULL;
 	started_at = test_now_ms();
-	ASSERT_RC(hf_client_open(test_server_url(world.server),
-	                         HF_CLIENT(.connect_timeout_ms = 500), &client),
+	ASSERT_RC(hf_client_open(test_server_url(live_server), HF_CLIENT(.connect_timeout_ms = 500),
+	                         &client),
 	          HF_EUNREACHABLE);
 	ASSERT_BETWEEN(test_now_ms() - started_at, 500, 1500);
-	hf_lock_close(world.mine);
-	hf_lock_close(world.theirs);
-	raw_close(world.raw);
-	test_server_stop(world.server);
+	rivals->one = rivals->two = NULL;
+	end(rivals);
 }
 
 /* ---- connections that are killed ---- */
 
-static void kill_connections(struct world *world)
+static void kill_connections(void)
 {
-	raw_reply_free(raw_command(world->raw, "CLIENT", "KILL", "TYPE", "normal", NULL));
-	raw_reply_free(raw_command(world->raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
+	raw_reply_free(raw_command(live_raw, "CLIENT", "KILL", "TYPE", "normal", NULL));
+	raw_reply_free(raw_command(live_raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
 }
 
 static void killed_connection_of_a_holder_is_made_again(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin(&world, NULL, 3000);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	kill_connections(&world);
+	struct rivals *rivals = begin(NULL, 3000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	kill_connections();
 	/* There is no waiter: the keeper notices the end and renews at once. */
-	WAIT_UNTIL(stats_of(world.one).reconnects == 1 && stats_of(world.one).renewals == 1, 900);
-	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
-	kill_connections(&world);
-	ASSERT_OK(hf_lock_release(world.mine));
-	assert_false(key_exists(world.raw, "orders"));
-	kill_connections(&world);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	assert_int_equal(held_count(world.raw, "orders"), 1);
-	ASSERT_OK(hf_lock_release(world.mine));
-	assert_false(key_exists(world.raw, "orders"));
-	assert_int_equal(stats_of(world.one).losses, 0);
-	end(&world);
+	WAIT_UNTIL(stats_of(rivals->one).reconnects == 1 && stats_of(rivals->one).renewals == 1,
+	           900);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
+	kill_connections();
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	assert_false(key_exists(live_raw, "orders"));
+	kill_connections();
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	assert_int_equal(held_count(live_raw, "orders"), 1);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	assert_false(key_exists(live_raw, "orders"));
+	assert_int_equal(stats_of(rivals->one).losses, 0);
+	end(rivals);
 }
 
 static void killed_connection_of_a_waiter_is_made_again(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin(&world, NULL, 3000);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	struct waiter *waiter = waiter_start(world.theirs, NULL);
-	WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, SOON_MS);
+	struct rivals *rivals = begin(NULL, 3000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
+	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, SOON_MS);
 	for (uint64_t i = 1; i <= 3; i++) {
-		kill_connections(&world);
-		WAIT_UNTIL(stats_of(world.two).reconnects == i, SOON_MS);
-		WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, SOON_MS);
+		kill_connections();
+		WAIT_UNTIL(stats_of(rivals->two).reconnects == i, SOON_MS);
+		WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, SOON_MS);
 	}
-	ASSERT_WAKES(hf_lock_release(world.mine), waiter, 1500);
+	ASSERT_WAKES(hf_lock_release(rivals->mine), waiter, 1500);
 	waiter_finish(waiter);
-	end(&world);
+	end(rivals);
 }
 
 static void lock_freed_while_the_waiters_connection_is_dead_is_found_at_once(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin(&world, NULL, 3000);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	struct waiter *waiter = waiter_start(world.theirs, NULL);
-	WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, SOON_MS);
+	struct rivals *rivals = begin(NULL, 3000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
+	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, SOON_MS);
 	/* In one step, so that no client reconnects in between: the waiter asks after it did. */
-	raw_ok(world.raw, "MULTI", NULL);
-	raw_reply_free(raw_command(world.raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
-	raw_reply_free(raw_command(world.raw, "DEL", "orders", NULL));
+	raw_ok(live_raw, "MULTI", NULL);
+	raw_reply_free(raw_command(live_raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
+	raw_reply_free(raw_command(live_raw, "DEL", "orders", NULL));
 	long long deleted_at = test_now_ms();
-	raw_reply_free(raw_command(world.raw, "EXEC", NULL));
+	raw_reply_free(raw_command(live_raw, "EXEC", NULL));
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - deleted_at, 0, 1500);
-	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
 	waiter_finish(waiter);
-	end(&world);
+	end(rivals);
 }
 
 /*
@@ -362,140 +320,130 @@ static void lock_freed_while_the_waiters_connection_is_dead_is_found_at_once(voi
 static void subscriber_whose_buffer_overflows_asks_again(void **state)
 {
 	static char message[100000];
-	struct world world;
 
 	(void)state;
-	begin(&world, NULL, 30000);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	struct waiter *waiter = waiter_start(world.theirs, NULL);
-	WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, SOON_MS);
-	raw_ok(world.raw, "CONFIG", "SET", "client-output-buffer-limit", "pubsub 50000 0 0", NULL);
+	struct rivals *rivals = begin(NULL, 30000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
+	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, SOON_MS);
+	raw_ok(live_raw, "CONFIG", "SET", "client-output-buffer-limit", "pubsub 50000 0 0", NULL);
 	memset(message, 'x', sizeof message - 1);
-	raw_ok(world.raw, "MULTI", NULL);
-	raw_reply_free(raw_command(world.raw, "PUBLISH", CHANNEL, message, NULL));
-	raw_reply_free(raw_command(world.raw, "DEL", "orders", NULL));
-	raw_reply_free(raw_command(world.raw, "PUBLISH", CHANNEL, "0", NULL));
-	raw_reply_free(raw_command(world.raw, "EXEC", NULL));
+	raw_ok(live_raw, "MULTI", NULL);
+	raw_reply_free(raw_command(live_raw, "PUBLISH", CHANNEL, message, NULL));
+	raw_reply_free(raw_command(live_raw, "DEL", "orders", NULL));
+	raw_reply_free(raw_command(live_raw, "PUBLISH", CHANNEL, "0", NULL));
+	raw_reply_free(raw_command(live_raw, "EXEC", NULL));
 	waiter_expect(waiter, 0);
-	assert_true(test_server_logged(world.server, "overcoming of output buffer limits"));
-	assert_int_equal(stats_of(world.two).reconnects, 1);
-	assert_int_equal(stats_of(world.two).wakeups, 0);
-	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
+	assert_true(test_server_logged(live_server, "overcoming of output buffer limits"));
+	assert_int_equal(stats_of(rivals->two).reconnects, 1);
+	assert_int_equal(stats_of(rivals->two).wakeups, 0);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
 	waiter_finish(waiter);
-	end(&world);
+	end(rivals);
 }
 
 /* ---- data that is taken away ---- */
 
 static void evicted_hold_is_lost_at_its_next_renewal(void **state)
 {
-	struct world world;
 	int64_t first = 0, next = 0;
 
 	(void)state;
-	begin(&world, NULL, 3000);
-	ASSERT_OK(hf_lock_acquire(world.mine, HF_ACQUIRE(.token = 1)));
-	ASSERT_OK(hf_lock_token(world.mine, NULL, &first));
-	raw_ok(world.raw, "CONFIG", "SET", "maxmemory-policy", "allkeys-random", NULL);
-	raw_ok(world.raw, "CONFIG", "SET", "maxmemory", "1", NULL);
-	WAIT_UNTIL(raw_integer(world.raw, "DBSIZE", NULL) == 0, SOON_MS);
-	raw_ok(world.raw, "CONFIG", "SET", "maxmemory", "0", NULL);
-	assert_true(info_number(world.raw, "stats", "evicted_keys") >= 1);
-	WAIT_UNTIL(seen_count(&world.seen, HF_LOST) == 1, SOON_MS);
-	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
+	struct rivals *rivals = begin(NULL, 3000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.token = 1)));
+	ASSERT_OK(hf_lock_token(rivals->mine, NULL, &first));
+	raw_ok(live_raw, "CONFIG", "SET", "maxmemory-policy", "allkeys-random", NULL);
+	raw_ok(live_raw, "CONFIG", "SET", "maxmemory", "1", NULL);
+	WAIT_UNTIL(raw_integer(live_raw, "DBSIZE", NULL) == 0, SOON_MS);
+	raw_ok(live_raw, "CONFIG", "SET", "maxmemory", "0", NULL);
+	assert_true(info_number(live_raw, "stats", "evicted_keys") >= 1);
+	WAIT_UNTIL(seen_count(&rivals->seen, HF_LOST) == 1, SOON_MS);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
 	ASSERT_CONTAINS(hf_error_detail(), "the server no longer had the hold");
 	/* The last token was evicted too. */
-	ASSERT_OK(hf_lock_acquire(world.theirs, HF_ACQUIRE(.token = 1)));
-	ASSERT_OK(hf_lock_token(world.theirs, NULL, &next));
+	ASSERT_OK(hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.token = 1)));
+	ASSERT_OK(hf_lock_token(rivals->theirs, NULL, &next));
 	assert_true(next > first);
-	ASSERT_OK(hf_lock_release(world.theirs));
-	end(&world);
+	ASSERT_OK(hf_lock_release(rivals->theirs));
+	end(rivals);
 }
 
 static void flushed_server_is_noticed_by_the_next_renewal(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin(&world, NULL, 900);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	raw_ok(world.raw, "FLUSHALL", NULL);
+	struct rivals *rivals = begin(NULL, 900);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	raw_ok(live_raw, "FLUSHALL", NULL);
 	long long flushed_at = test_now_ms();
-	WAIT_UNTIL(seen_count(&world.seen, HF_LOST) == 1, SOON_MS);
-	ASSERT_BETWEEN(seen_at(&world.seen, HF_LOST) - flushed_at, 0, 800);
-	assert_false(key_exists(world.raw, "orders"));
-	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
-	end(&world);
+	WAIT_UNTIL(seen_count(&rivals->seen, HF_LOST) == 1, SOON_MS);
+	ASSERT_BETWEEN(seen_at(&rivals->seen, HF_LOST) - flushed_at, 0, 800);
+	assert_false(key_exists(live_raw, "orders"));
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
+	end(rivals);
 }
 
 static void lock_deleted_by_hand_is_found_by_the_slow_poll(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin(&world, NULL, 30000);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	struct waiter *waiter = waiter_start(world.theirs, NULL);
-	WAIT_UNTIL(stats_of(world.two).attempts == 2, SOON_MS);
+	struct rivals *rivals = begin(NULL, 30000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
+	WAIT_UNTIL(stats_of(rivals->two).attempts == 2, SOON_MS);
 	long long deleted_at = test_now_ms();
-	assert_int_equal(raw_integer(world.raw, "DEL", "orders", NULL), 1);
+	assert_int_equal(raw_integer(live_raw, "DEL", "orders", NULL), 1);
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - deleted_at, 0, 4500);
-	assert_int_equal(stats_of(world.two).wakeups, 0);
+	assert_int_equal(stats_of(rivals->two).wakeups, 0);
 	waiter_finish(waiter);
-	end(&world);
+	end(rivals);
 }
 
 /* ---- servers that refuse ---- */
 
 static void full_server_refuses_new_locks_and_lets_old_ones_go(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin(&world, NULL, 900);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	raw_ok(world.raw, "CONFIG", "SET", "maxmemory", "1", NULL);
-	hf_lock *other = open_lock(world.two, "other");
+	struct rivals *rivals = begin(NULL, 900);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	raw_ok(live_raw, "CONFIG", "SET", "maxmemory", "1", NULL);
+	hf_lock *other = open_lock(rivals->two, "other");
 	ASSERT_RC(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 2000)), HF_EFULL);
 	ASSERT_CONTAINS(hf_error_detail(), "other");
-	assert_false(key_exists(world.raw, "other"));
+	assert_false(key_exists(live_raw, "other"));
 	/* What is held is still renewed. */
-	uint64_t renewals = stats_of(world.one).renewals;
-	WAIT_UNTIL(stats_of(world.one).renewals >= renewals + 2, SOON_MS);
-	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
-	ASSERT_OK(hf_lock_release(world.mine));
-	assert_false(key_exists(world.raw, "orders"));
-	raw_ok(world.raw, "CONFIG", "SET", "maxmemory", "0", NULL);
+	uint64_t renewals = stats_of(rivals->one).renewals;
+	WAIT_UNTIL(stats_of(rivals->one).renewals >= renewals + 2, SOON_MS);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	assert_false(key_exists(live_raw, "orders"));
+	raw_ok(live_raw, "CONFIG", "SET", "maxmemory", "0", NULL);
 	ASSERT_OK(hf_lock_acquire(other, NULL));
 	ASSERT_OK(hf_lock_release(other));
 	hf_lock_close(other);
-	end(&world);
+	end(rivals);
 }
 
 static void nested_hold_of_a_full_server_can_be_given_up(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin(&world, NULL, 3000);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	raw_ok(world.raw, "CONFIG", "SET", "maxmemory", "1", NULL);
+	struct rivals *rivals = begin(NULL, 3000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	raw_ok(live_raw, "CONFIG", "SET", "maxmemory", "1", NULL);
 	/* The server may refuse to write the lower count; the level is given up all the same. */
-	int rc = hf_lock_release(world.mine);
+	int rc = hf_lock_release(rivals->mine);
 	assert_true(rc == 0 || rc == HF_EFULL);
-	ASSERT_OK(hf_lock_release(world.mine));
-	assert_false(key_exists(world.raw, "orders"));
-	ASSERT_RC(hf_lock_release(world.mine), HF_ENOTHELD);
-	end(&world);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	assert_false(key_exists(live_raw, "orders"));
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ENOTHELD);
+	end(rivals);
 }
 
 static const char loop[] = "*3\r\n$4\r\nEVAL\r\n$17\r\nwhile true do end\r\n$1\r\n0\r\n";
 
-static bool is_answered_by(struct world *world, const char *code)
+static bool is_answered_by(const char *code)
 {
-	struct raw_reply *reply = raw_command(world->raw, "PING", NULL);
+	struct raw_reply *reply = raw_command(live_raw, "PING", NULL);
 	bool answered = reply->type == RAW_ERROR && strncmp(reply->text, code, strlen(code)) == 0;
 	raw_reply_free(reply);
 	return answered;
@@ -504,47 +452,45 @@ static bool is_answered_by(struct world *world, const char *code)
 static void busy_server_is_waited_for(void **state)
 {
 	static const char *const options[] = {"--lua-time-limit", "20", NULL};
-	struct world world;
 
 	(void)state;
-	begin(&world, &(struct test_server_options){.extra = options}, 6000);
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	hf_lock *other = open_lock(world.two, "other");
-	int fd = talk_open(test_server_unix_url(world.server));
+	struct rivals *rivals = begin(&(struct test_server_options){.extra = options}, 6000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	hf_lock *other = open_lock(rivals->two, "other");
+	int fd = talk_open(test_server_unix_url(live_server));
 	talk_say(fd, loop);
-	WAIT_UNTIL(is_answered_by(&world, "BUSY"), SOON_MS);
+	WAIT_UNTIL(is_answered_by("BUSY"), SOON_MS);
 	long long started_at = test_now_ms();
 	ASSERT_RC(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 400)), HF_ENOTNOW);
 	ASSERT_BETWEEN(test_now_ms() - started_at, 400, 900);
 	ASSERT_CONTAINS(hf_error_detail(), "BUSY");
 	struct waiter *waiter = waiter_start(other, HF_ACQUIRE(.wait_ms = 8000));
-	uint64_t attempts = stats_of(world.two).attempts;
-	WAIT_UNTIL(stats_of(world.two).attempts > attempts + 1, SOON_MS);
-	raw_ok(world.raw, "SCRIPT", "KILL", NULL);
+	uint64_t attempts = stats_of(rivals->two).attempts;
+	WAIT_UNTIL(stats_of(rivals->two).attempts > attempts + 1, SOON_MS);
+	raw_ok(live_raw, "SCRIPT", "KILL", NULL);
 	waiter_finish(waiter);
-	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
-	ASSERT_OK(hf_lock_release(world.mine));
-	assert_int_equal(raw_integer(world.raw, "DBSIZE", NULL), 0);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 	close(fd);
 	hf_lock_close(other);
-	end(&world);
+	end(rivals);
 }
 
 static void loading_server_is_waited_for(void **state)
 {
 	static const char *const options[] = {"--rdbcompression", "no", NULL};
-	struct world world;
 
 	(void)state;
-	begin(&world, &(struct test_server_options){.extra = options}, 9000);
+	struct rivals *rivals = begin(&(struct test_server_options){.extra = options}, 9000);
 	/* A reload takes about a second, and answers others after each 2 MB, which are 50 keys. */
-	raw_reply_free(raw_command(world.raw, "DEBUG", "POPULATE", "1000", "key", "40000", NULL));
-	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	raw_ok(world.raw, "CONFIG", "SET", "key-load-delay", "1000", NULL);
-	int fd = talk_open(test_server_unix_url(world.server));
+	raw_reply_free(raw_command(live_raw, "DEBUG", "POPULATE", "1000", "key", "40000", NULL));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	raw_ok(live_raw, "CONFIG", "SET", "key-load-delay", "1000", NULL);
+	int fd = talk_open(test_server_unix_url(live_server));
 	talk_say(fd, "*2\r\n$5\r\nDEBUG\r\n$6\r\nRELOAD\r\n");
-	WAIT_UNTIL(is_answered_by(&world, "LOADING"), SOON_MS);
-	hf_lock *other = open_lock(world.two, "other");
+	WAIT_UNTIL(is_answered_by("LOADING"), SOON_MS);
+	hf_lock *other = open_lock(rivals->two, "other");
 	/*
 	 * The server answers only at times, so that an ask may be in flight when the time is over.
 	 */
@@ -555,13 +501,13 @@ static void loading_server_is_waited_for(void **state)
 	}
 	ASSERT_OK(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 30000)));
 	talk_hear(fd, "+OK\r\n");
-	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
 	ASSERT_OK(hf_lock_release(other));
-	ASSERT_OK(hf_lock_release(world.mine));
-	assert_int_equal(raw_integer(world.raw, "DBSIZE", NULL), 1000);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 1000);
 	close(fd);
 	hf_lock_close(other);
-	end(&world);
+	end(rivals);
 }
 
 int main(void)

@@ -16,13 +16,6 @@ static const hf_kind kinds[] = {HF_FENCED, HF_REENTRANT, HF_FAIR,       HF_WRITE
                                 HF_SPIN,   HF_SIMPLE,    HF_SIMPLE_FAIR};
 #define KINDS (sizeof kinds / sizeof *kinds)
 
-static hf_lock *open_kind(hf_client *client, hf_kind kind)
-{
-	hf_lock *lock = NULL;
-	ASSERT_OK(hf_lock_open(client, kind, "orders", &lock));
-	return lock;
-}
-
 static int64_t token_of(hf_lock *lock)
 {
 	int64_t token = -7;
@@ -61,7 +54,7 @@ static void grant_has_a_token_that_stays_when_the_lock_is_gone(void **state)
 {
 	int64_t token = -7;
 	hf_client *client = open_client(NULL);
-	hf_lock *lock = open_kind(client, HF_FENCED);
+	hf_lock *lock = open_named(client, HF_FENCED, "orders");
 
 	(void)state;
 	assert_int_equal(last_token(lock), 0);
@@ -92,7 +85,7 @@ static void token_grows_with_every_grant_across_clients_and_kinds(void **state)
 	for (int i = 0; i < CLIENTS; i++)
 		client[i] = open_client(NULL);
 	for (size_t i = 0; i < 3 * KINDS; i++) {
-		hf_lock *lock = open_kind(client[i % CLIENTS], kinds[i % KINDS]);
+		hf_lock *lock = open_named(client[i % CLIENTS], kinds[i % KINDS], "orders");
 		int64_t token = take_one(lock);
 		if (token <= before)
 			fail_msg("%lld after %lld, kind %d", (long long)token, (long long)before,
@@ -112,7 +105,7 @@ static void levels_share_the_token_of_the_outermost(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < KINDS; i++) {
-		hf_lock *lock = open_kind(client, kinds[i]);
+		hf_lock *lock = open_named(client, kinds[i], "orders");
 		ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.token = 1)));
 		int64_t token = token_of(lock);
 		assert_true(token > 0);
@@ -139,7 +132,7 @@ static void levels_share_the_token_of_the_outermost(void **state)
 static void renewal_changes_no_token(void **state)
 {
 	hf_client *client = open_client(HF_CLIENT(.watchdog_ms = 900));
-	hf_lock *lock = open_kind(client, HF_FENCED);
+	hf_lock *lock = open_named(client, HF_FENCED, "orders");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
@@ -161,7 +154,7 @@ static void kinds_have_a_token_only_where_one_is_asked_for(void **state)
 	for (size_t i = 0; i < KINDS; i++) {
 		if (kinds[i] == HF_FENCED)
 			continue;
-		hf_lock *lock = open_kind(client, kinds[i]);
+		hf_lock *lock = open_named(client, kinds[i], "orders");
 		ASSERT_OK(hf_lock_acquire(lock, NULL));
 		assert_int_equal(token_of(lock), 0);
 		ASSERT_OK(hf_lock_release(lock));
@@ -170,9 +163,9 @@ static void kinds_have_a_token_only_where_one_is_asked_for(void **state)
 		hf_lock_close(lock);
 	}
 	/* A level that wants a token of a hold without one gets none, not even an old one. */
-	hf_lock *fenced = open_kind(client, HF_FENCED);
+	hf_lock *fenced = open_named(client, HF_FENCED, "orders");
 	int64_t old = take_one(fenced);
-	hf_lock *lock = open_kind(client, HF_REENTRANT);
+	hf_lock *lock = open_named(client, HF_REENTRANT, "orders");
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.token = 1)));
 	assert_int_equal(token_of(lock), 0);
@@ -189,8 +182,8 @@ static void token_belongs_to_its_owner(void **state)
 	int64_t token = -7;
 	hf_client *one = open_client(NULL);
 	hf_client *two = open_client(NULL);
-	hf_lock *mine = open_kind(one, HF_FENCED);
-	hf_lock *theirs = open_kind(two, HF_FENCED);
+	hf_lock *mine = open_named(one, HF_FENCED, "orders");
+	hf_lock *theirs = open_named(two, HF_FENCED, "orders");
 	hf_owner *owner = new_owner();
 
 	(void)state;
@@ -224,8 +217,8 @@ static void token_grows_after_the_lock_was_deleted_or_forced_or_has_ended(void *
 	int64_t token = -7;
 	hf_client *one = open_client(NULL);
 	hf_client *two = open_client(NULL);
-	hf_lock *mine = open_kind(one, HF_FENCED);
-	hf_lock *theirs = open_kind(two, HF_FENCED);
+	hf_lock *mine = open_named(one, HF_FENCED, "orders");
+	hf_lock *theirs = open_named(two, HF_FENCED, "orders");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(mine, NULL));
@@ -257,7 +250,7 @@ static void token_grows_after_the_lock_was_deleted_or_forced_or_has_ended(void *
 static void token_grows_also_where_the_server_has_lost_the_last_one(void **state)
 {
 	hf_client *client = open_client(NULL);
-	hf_lock *lock = open_kind(client, HF_FENCED);
+	hf_lock *lock = open_named(client, HF_FENCED, "orders");
 	int64_t before = 0;
 
 	(void)state;
@@ -276,7 +269,7 @@ static void repeat_after_a_lost_answer_is_the_same_grant(void **state)
 {
 	struct proxy *proxy = proxy_start(test_server_url(live_server));
 	hf_client *client = open_url(proxy_url(proxy), HF_CLIENT(.watchdog_ms = 9000));
-	hf_lock *lock = open_kind(client, HF_FENCED);
+	hf_lock *lock = open_named(client, HF_FENCED, "orders");
 
 	(void)state;
 	int64_t before = take_one(lock);
@@ -305,7 +298,7 @@ static void expect_next(const char *stored, int64_t next)
 {
 	hf_client *client = open_client(NULL);
 	for (size_t i = 0; i < KINDS; i++) {
-		hf_lock *lock = open_kind(client, kinds[i]);
+		hf_lock *lock = open_named(client, kinds[i], "orders");
 		raw_ok(live_raw, "SET", TOKEN_KEY, stored, NULL);
 		assert_int_equal(last_token(lock), atoll(stored));
 		int64_t token = take_one(lock);
@@ -336,7 +329,7 @@ static void stored_number_past_the_exact_doubles_is_raised_by_exactly_one(void *
 static void numbers_as_java_counts_them_are_overtaken(void **state)
 {
 	hf_client *client = open_client(NULL);
-	hf_lock *lock = open_kind(client, HF_FENCED);
+	hf_lock *lock = open_named(client, HF_FENCED, "orders");
 
 	(void)state;
 	raw_ok(live_raw, "SET", TOKEN_KEY, "41", NULL);
@@ -357,7 +350,7 @@ static void end_that_somebody_gave_the_token_is_taken_off(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < KINDS; i++) {
-		hf_lock *lock = open_kind(client, kinds[i]);
+		hf_lock *lock = open_named(client, kinds[i], "orders");
 		(void)take_one(lock);
 		assert_int_equal(raw_integer(live_raw, "PEXPIRE", TOKEN_KEY, "60000", NULL), 1);
 		(void)take_one(lock);
@@ -380,7 +373,7 @@ static void token_key_of_another_type_is_a_conflict_and_takes_no_lock(void **sta
 	(void)state;
 	(void)raw_integer(live_raw, "RPUSH", TOKEN_KEY, "a", NULL);
 	for (size_t i = 0; i < KINDS; i++) {
-		hf_lock *lock = open_kind(client, kinds[i]);
+		hf_lock *lock = open_named(client, kinds[i], "orders");
 		ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.token = 1, .wait_ms = 2000)),
 		          HF_ECONFLICT);
 		ASSERT_RC(hf_lock_last_token(lock, &token), HF_ECONFLICT);
@@ -396,7 +389,7 @@ static void token_key_with_a_text_is_a_conflict_and_stays(void **state)
 {
 	int64_t token;
 	hf_client *client = open_client(NULL);
-	hf_lock *lock = open_kind(client, HF_FENCED);
+	hf_lock *lock = open_named(client, HF_FENCED, "orders");
 
 	(void)state;
 	raw_ok(live_raw, "SET", TOKEN_KEY, "a text", NULL);
@@ -421,7 +414,7 @@ static void asynchronous_acquire_returns_the_token(void **state)
 	(void)state;
 	for (size_t i = 0; i < KINDS; i++) {
 		int64_t token = -7;
-		hf_lock *lock = open_kind(client, kinds[i]);
+		hf_lock *lock = open_named(client, kinds[i], "orders");
 		ASSERT_OK(hf_lock_acquire_async(lock, HF_ACQUIRE(.owner = owner, .token = 1),
 		                                note_done, &done));
 		int64_t returned = await_done(&done, 0);
@@ -475,7 +468,7 @@ static void crowd_of_several_kinds_writes_with_growing_tokens(void **state)
 	(void)state;
 	for (int i = 0; i < CLIENTS; i++) {
 		client[i] = open_client(NULL);
-		store.lock[i] = open_kind(client[i], kind[i]);
+		store.lock[i] = open_named(client[i], kind[i], "orders");
 	}
 	for (int i = 0; i < 2 * CLIENTS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, write_with_token, &store), 0);

@@ -1,4 +1,5 @@
 /* A server without memory: what is held is renewed, and everything can be given back. */
+#include "live/any_kind.h"
 #include "live/sync.h"
 
 #include "support/kinds.h"
@@ -40,22 +41,12 @@ static void wait_two_leases(void)
 }
 
 /* ---- locks ---- */
-
-static hf_lock *open_kind(int kind)
-{
-	static const char *const values[] = {"a", "b"};
-	hf_lock *lock = NULL;
-	if (kind == HF__GROUP)
-		ASSERT_OK(hf_lock_open_group(client, "orders", values, 2, &lock));
-	else
-		ASSERT_OK(hf_lock_open(client, (hf_kind)kind, "orders", &lock));
-	return lock;
 }
 
 static void play_kind(int kind)
 {
 	int locked = 1;
-	hf_lock *lock = open_kind(kind);
+	hf_lock *lock = open_kind(client, kind);
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	if (kind_nests(kind))
 		ASSERT_OK(hf_lock_acquire(lock, NULL));
@@ -95,7 +86,7 @@ static void locks_of_every_kind_are_kept_and_released(void **state)
 static void reader_is_renewed_next_to_one_with_a_longer_lease(void **state)
 {
 	hf_owner *other = new_owner();
-	hf_lock *lock = open_kind(HF_READ);
+	hf_lock *lock = open_kind(client, HF_READ);
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
@@ -112,7 +103,7 @@ static void reader_is_renewed_next_to_one_with_a_longer_lease(void **state)
 
 static void writer_that_keeps_reading_is_renewed(void **state)
 {
-	hf_lock *write = open_kind(HF_WRITE), *read = open_kind(HF_READ);
+	hf_lock *write = open_kind(client, HF_WRITE), *read = open_kind(client, HF_READ);
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(write, NULL));
@@ -180,7 +171,7 @@ static void semaphore_and_latch_can_be_given_back(void **state)
 static void place_in_a_queue_is_given_up(void **state)
 {
 	hf_client *other = sync_open(NULL);
-	hf_lock *theirs = NULL, *mine = open_kind(HF_FAIR);
+	hf_lock *theirs = NULL, *mine = open_kind(client, HF_FAIR);
 
 	(void)state;
 	ASSERT_OK(hf_lock_open(other, HF_FAIR, "orders", &theirs));

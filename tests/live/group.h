@@ -24,32 +24,19 @@ static inline hf_lock *open_values(hf_client *client, const char *const *values,
 	            sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
 
 /* Two clients with the same two values. */
-struct pair {
-	struct seen seen; /* by the client of mine */
-	hf_client *one;
-	hf_client *two;
-	hf_lock *mine;
-	hf_lock *theirs;
-};
-
-static inline void begin(struct pair *pair, const char *url, int64_t watchdog_ms)
+static inline struct rivals *begin_at(const char *url, int64_t watchdog_ms)
 {
-	memset(pair, 0, sizeof(*pair));
-	pair->one = open_url(url, HF_CLIENT(.watchdog_ms = watchdog_ms, EVENTS_TO(&pair->seen)));
-	pair->two = open_url(url, HF_CLIENT(.watchdog_ms = watchdog_ms));
-	pair->mine = GROUP(pair->one, "test1", "test2");
-	pair->theirs = GROUP(pair->two, "test1", "test2");
+	const hf_client_options *options = HF_CLIENT(.watchdog_ms = watchdog_ms);
+	struct rivals *rivals = open_clients(url, options, url, options);
+	rivals->mine = GROUP(rivals->one, "test1", "test2");
+	rivals->theirs = GROUP(rivals->two, "test1", "test2");
+	return rivals;
 }
 
-static inline void end(struct pair *pair)
+static inline struct rivals *begin(int64_t watchdog_ms)
 {
-	hf_lock_close(pair->mine);
-	hf_lock_close(pair->theirs);
-	ASSERT_OK(hf_client_close(pair->one));
-	ASSERT_OK(hf_client_close(pair->two));
+	return begin_at(test_server_url(live_server), watchdog_ms);
 }
-
-#define BEGIN(pair, watchdog_ms) begin(pair, test_server_url(live_server), watchdog_ms)
 
 /* ---- what the server has ---- */
 

@@ -44,82 +44,78 @@ static void kill_connections(void)
 
 static void killed_connections_are_made_again(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	BEGIN(&pair, 6000);
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
-	struct waiter *waiter = waiter_start(pair.theirs, NULL);
+	struct rivals *rivals = begin(6000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
 	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, SOON_MS);
 	kill_connections();
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
-	WAIT_UNTIL(stats_of(pair.one).reconnects == 1 && stats_of(pair.one).renewals >= 1, SOON_MS);
-	WAIT_UNTIL(stats_of(pair.two).reconnects == 1 && subscribers(live_raw, CHANNEL) == 1,
+	WAIT_UNTIL(stats_of(rivals->one).reconnects == 1 && stats_of(rivals->one).renewals >= 1,
 	           SOON_MS);
-	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
+	WAIT_UNTIL(stats_of(rivals->two).reconnects == 1 && subscribers(live_raw, CHANNEL) == 1,
+	           SOON_MS);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
 	assert_false(waiter_is_over(waiter));
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
-	ASSERT_WAKES(hf_lock_release(pair.mine), waiter, 1500);
-	assert_int_equal(stats_of(pair.one).losses, 0);
+	ASSERT_WAKES(hf_lock_release(rivals->mine), waiter, 1500);
+	assert_int_equal(stats_of(rivals->one).losses, 0);
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
 	waiter_finish(waiter);
 	expect_no_keys();
-	end(&pair);
+	close_rivals(rivals);
 }
 
 static void close_releases_what_is_held_and_answers_the_waiters(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	BEGIN(&pair, 30000);
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
-	struct waiter *mine = waiter_start(pair.mine, NULL);
-	struct waiter *waiter = waiter_start(pair.theirs, NULL);
-	WAIT_UNTIL(stats_of(pair.one).waiting == 1 && stats_of(pair.two).attempts == 2, SOON_MS);
-	ASSERT_WAKES(hf_client_close(pair.one), waiter, 1500);
+	struct rivals *rivals = begin(30000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *mine = waiter_start(rivals->mine, NULL);
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
+	WAIT_UNTIL(stats_of(rivals->one).waiting == 1 && stats_of(rivals->two).attempts == 2,
+	           SOON_MS);
+	ASSERT_WAKES(hf_client_close(rivals->one), waiter, 1500);
 	waiter_expect(mine, HF_ECLOSED);
-	ASSERT_RC(hf_lock_acquire(pair.mine, NULL), HF_ECLOSED);
-	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_FREE);
+	ASSERT_RC(hf_lock_acquire(rivals->mine, NULL), HF_ECLOSED);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_FREE);
 	ASSERT_OK(waiter_release(waiter));
 	waiter_free(mine);
 	waiter_free(waiter);
 	expect_nothing_left();
-	hf_lock_close(pair.mine);
-	hf_lock_close(pair.theirs);
-	ASSERT_OK(hf_client_close(pair.two));
+	rivals->one = NULL;
+	close_rivals(rivals);
 }
 
 /* ---- questions ---- */
 
 static void queries_return_what_the_server_has(void **state)
 {
-	struct pair pair;
 	char holder[128];
 	int64_t number = -7;
 	int yes = -7;
 
 	(void)state;
-	BEGIN(&pair, 30000);
-	hf_lock *part = GROUP(pair.two, "test2", "a");
+	struct rivals *rivals = begin(30000);
+	hf_lock *part = GROUP(rivals->two, "test2", "a");
 	ASSERT_OK(hf_lock_is_locked(part, &yes));
 	assert_int_equal(yes, 0);
 	ASSERT_OK(hf_lock_ttl(part, &number));
 	assert_int_equal(number, -2);
 	ASSERT_OK(hf_lock_holder(part, holder, sizeof holder));
 	assert_string_equal(holder, "");
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	/* Any of the values counts for is_locked, all of them for is_held. */
 	ASSERT_OK(hf_lock_is_locked(part, &yes));
 	assert_int_equal(yes, 1);
 	ASSERT_OK(hf_lock_is_held(part, NULL, &yes));
 	assert_int_equal(yes, 0);
-	ASSERT_OK(hf_lock_is_held(pair.mine, NULL, &yes));
+	ASSERT_OK(hf_lock_is_held(rivals->mine, NULL, &yes));
 	assert_int_equal(yes, 1);
-	ASSERT_OK(hf_lock_is_held(pair.theirs, NULL, &yes));
+	ASSERT_OK(hf_lock_is_held(rivals->theirs, NULL, &yes));
 	assert_int_equal(yes, 0);
-	ASSERT_OK(hf_lock_hold_count(pair.mine, NULL, &number));
+	ASSERT_OK(hf_lock_hold_count(rivals->mine, NULL, &number));
 	assert_int_equal(number, 2);
 	ASSERT_OK(hf_lock_hold_count(part, NULL, &number));
 	assert_int_equal(number, 0);
@@ -129,75 +125,75 @@ static void queries_return_what_the_server_has(void **state)
 	char *field = field_of(TEST2);
 	assert_string_equal(holder, field);
 	free(field);
-	ASSERT_RC(hf_lock_token(pair.mine, NULL, &number), HF_EINVAL);
-	ASSERT_RC(hf_lock_last_token(pair.mine, &number), HF_EINVAL);
-	ASSERT_OK(hf_lock_release(pair.mine));
-	ASSERT_OK(hf_lock_release(pair.mine));
-	hf_stats stats = stats_of(pair.one);
+	ASSERT_RC(hf_lock_token(rivals->mine, NULL, &number), HF_EINVAL);
+	ASSERT_RC(hf_lock_last_token(rivals->mine, &number), HF_EINVAL);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	hf_stats stats = stats_of(rivals->one);
 	assert_int_equal(stats.grants, 2);
 	assert_int_equal(stats.releases, 2);
 	assert_int_equal(stats.held, 0);
 	assert_int_equal(stats.losses, 0);
 	hf_lock_close(part);
-	end(&pair);
+	close_rivals(rivals);
 }
 
 static void owners_of_one_client_exclude_each_other(void **state)
 {
-	struct pair pair;
 	hf_owner *owner = new_owner();
 
 	(void)state;
-	BEGIN(&pair, 30000);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.owner = owner)));
-	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
-	ASSERT_RC(hf_lock_release(pair.mine), HF_ENOTHELD);
-	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_FREE);
-	assert_int_equal(hf_lock_state(pair.mine, owner), HF_HELD);
-	struct waiter *waiter = waiter_start(pair.mine, NULL);
-	WAIT_UNTIL(stats_of(pair.one).waiting == 1, SOON_MS);
-	ASSERT_OK(hf_lock_release_with(pair.mine, HF_RELEASE(.owner = owner)));
+	struct rivals *rivals = begin(30000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.owner = owner)));
+	ASSERT_RC(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ENOTHELD);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_FREE);
+	assert_int_equal(hf_lock_state(rivals->mine, owner), HF_HELD);
+	struct waiter *waiter = waiter_start(rivals->mine, NULL);
+	WAIT_UNTIL(stats_of(rivals->one).waiting == 1, SOON_MS);
+	ASSERT_OK(hf_lock_release_with(rivals->mine, HF_RELEASE(.owner = owner)));
 	waiter_finish(waiter);
 	hf_owner_free(owner);
 	expect_no_keys();
-	end(&pair);
+	close_rivals(rivals);
 }
 
 /* ---- asynchronous forms ---- */
 
 static void every_verb_has_an_asynchronous_form(void **state)
 {
-	struct pair pair;
 	struct done done = {0};
 	struct done other = {0};
 	hf_owner *owner = new_owner();
 
 	(void)state;
-	BEGIN(&pair, 30000);
-	ASSERT_OK(hf_lock_acquire_async(pair.mine, HF_ACQUIRE(.owner = owner), note_done, &done));
-	await_done(&done, 0);
-	assert_true(value_is_of(TEST1, pair.one));
+	struct rivals *rivals = begin(30000);
 	ASSERT_OK(
-		hf_lock_acquire_async(pair.theirs, HF_ACQUIRE(.owner = owner), note_done, &other));
-	WAIT_UNTIL(stats_of(pair.two).attempts == 2, SOON_MS);
-	check_async_hold(pair.mine, owner);
-	ASSERT_OK(hf_lock_holder_async(pair.mine, note_done, &done));
+		hf_lock_acquire_async(rivals->mine, HF_ACQUIRE(.owner = owner), note_done, &done));
+	await_done(&done, 0);
+	assert_true(value_is_of(TEST1, rivals->one));
+	ASSERT_OK(hf_lock_acquire_async(rivals->theirs, HF_ACQUIRE(.owner = owner), note_done,
+	                                &other));
+	WAIT_UNTIL(stats_of(rivals->two).attempts == 2, SOON_MS);
+	check_async_hold(rivals->mine, owner);
+	ASSERT_OK(hf_lock_holder_async(rivals->mine, note_done, &done));
 	await_done(&done, 0);
 	char *field = field_of(TEST1);
 	assert_string_equal(done.text, field);
 	free(field);
 	assert_int_equal(atomic_load(&other.calls), 0);
-	ASSERT_OK(hf_lock_release_async(pair.mine, HF_RELEASE(.owner = owner), note_done, &done));
+	ASSERT_OK(
+		hf_lock_release_async(rivals->mine, HF_RELEASE(.owner = owner), note_done, &done));
 	await_done(&done, 0);
 	await_done(&other, 0);
-	ASSERT_OK(hf_lock_force_release_async(pair.mine, note_done, &done));
+	ASSERT_OK(hf_lock_force_release_async(rivals->mine, note_done, &done));
 	assert_int_equal(await_done(&done, 0), 1);
-	ASSERT_OK(
-		hf_lock_release_async(pair.theirs, HF_RELEASE(.owner = owner), note_done, &other));
+	ASSERT_OK(hf_lock_release_async(rivals->theirs, HF_RELEASE(.owner = owner), note_done,
+	                                &other));
 	await_done(&other, HF_ELOST);
 	expect_no_keys();
 	hf_owner_free(owner);
-	end(&pair);
+	close_rivals(rivals);
 }
 
 /* ---- keys that are not groups ---- */
@@ -225,55 +221,51 @@ static void expect_conflict(hf_lock *lock)
 
 static void key_that_is_not_a_group_is_a_conflict_and_stays_untouched(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	BEGIN(&pair, 30000);
-	hf_lock *plain = open_lock(pair.two, "students");
+	struct rivals *rivals = begin(30000);
+	hf_lock *plain = open_lock(rivals->two, "students");
 	raw_ok(live_raw, "SET", "students", "value", NULL);
-	expect_conflict(pair.mine);
+	expect_conflict(rivals->mine);
 	(void)raw_integer(live_raw, "RPUSH", "students", "a", NULL);
-	expect_conflict(pair.mine);
+	expect_conflict(rivals->mine);
 	(void)raw_integer(live_raw, "HSET", "students", "mode", "read", "x:1", "1", "y:1", "1",
 	                  NULL);
-	expect_conflict(pair.mine);
+	expect_conflict(rivals->mine);
 	(void)raw_integer(live_raw, "HSET", "students", "name", "x", "city", "y", "born", "1999",
 	                  NULL);
-	expect_conflict(pair.mine);
+	expect_conflict(rivals->mine);
 	/* A field as long as a hashed value is not one, unless its value is a holder. */
 	(void)raw_integer(live_raw, "HSET", "students", "abcdefghijklmnopqrstuv", "x", NULL);
-	expect_conflict(pair.mine);
+	expect_conflict(rivals->mine);
 	for (int i = 0; i < 100; i++) {
 		char field[24];
 		snprintf(field, sizeof field, "field-%d", i);
 		(void)raw_integer(live_raw, "HSET", "students", field, "x", NULL);
 	}
-	expect_conflict(pair.mine);
+	expect_conflict(rivals->mine);
 	ASSERT_OK(hf_lock_acquire(plain, NULL));
-	expect_conflict(pair.mine);
+	expect_conflict(rivals->mine);
 	ASSERT_RC(hf_lock_release(plain), HF_ELOST);
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	ASSERT_RC(hf_lock_acquire(plain, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_ECONFLICT);
 	assert_int_equal(fields(), 6);
-	ASSERT_OK(hf_lock_release(pair.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	hf_lock_close(plain);
-	end(&pair);
+	close_rivals(rivals);
 }
 
 static void what_java_leaves_of_a_lapsed_hold_is_not_a_conflict(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	BEGIN(&pair, 30000);
+	struct rivals *rivals = begin(30000);
 	/* Another took the value after that, and gave it back: its own fields are gone again. */
 	(void)raw_integer(live_raw, "HSET", "students", TEST1 ":gone:7:expire_time", "1000",
 	                  TEST1 ":gone:7:lock_count", "1", NULL);
 	assert_int_equal(raw_integer(live_raw, "PEXPIRE", "students", "60000", NULL), 1);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = 1000)));
-	assert_true(value_is_of(TEST1, pair.one));
-	ASSERT_OK(hf_lock_release(pair.mine));
-	end(&pair);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = 1000)));
+	assert_true(value_is_of(TEST1, rivals->one));
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	close_rivals(rivals);
 }
 
 /* ---- many at once ---- */

@@ -12,13 +12,6 @@
 static const hf_kind moving_kinds[] = {HF_REENTRANT, HF_FENCED, HF_SIMPLE};
 #define MOVING_KINDS (sizeof moving_kinds / sizeof *moving_kinds)
 
-static inline hf_lock *open_moving(hf_client *client, hf_kind kind)
-{
-	hf_lock *lock = NULL;
-	ASSERT_OK(hf_lock_open(client, kind, "orders", &lock));
-	return lock;
-}
-
 static inline uint64_t handovers(hf_client *client)
 {
 	return stats_of(client).handovers;
@@ -172,7 +165,7 @@ struct row {
 static inline void row_begin(struct row *row, hf_client *client, hf_kind kind)
 {
 	*row = (struct row){
-		.client = client, .lock = open_moving(client, kind), .owner = new_owner()};
+		.client = client, .lock = open_named(client, kind, "orders"), .owner = new_owner()};
 }
 
 static inline void row_take(struct row *row, int64_t lease_ms)

@@ -375,7 +375,8 @@ static void crew_on_a_bad_line_stays_alone(void **state)
 {
 	struct proxy *proxy = proxy_start(test_server_url(live_server));
 	hf_client *client = open_url(proxy_url(proxy), NULL);
-	struct crew *crew = CREW_NEW(.lock = open_moving(client, HF_FENCED), .rough = true);
+	struct crew *crew =
+		CREW_NEW(.lock = open_named(client, HF_FENCED, "orders"), .rough = true);
 
 	(void)state;
 	crew_start(crew);

@@ -42,8 +42,8 @@ static void waiter_of_another_process_gets_its_turns(void **state)
 	for (size_t i = 0; i < MOVING_KINDS; i++) {
 		hf_client *client = sync_open(NULL);
 		hf_client *peer = sync_open(NULL);
-		struct crew *crew = CREW_NEW(.lock = open_moving(client, moving_kinds[i]));
-		hf_lock *theirs = open_moving(peer, moving_kinds[i]);
+		struct crew *crew = CREW_NEW(.lock = open_named(client, moving_kinds[i], "orders"));
+		hf_lock *theirs = open_named(peer, moving_kinds[i], "orders");
 		crew_start(crew);
 		WAIT_UNTIL(handovers(client) > 0, 20000);
 		long long started_at = test_now_ms();
@@ -69,8 +69,8 @@ static void waiter_of_another_process_gets_its_turns(void **state)
 static void two_clients_share_the_lock(void **state)
 {
 	hf_client *client[2] = {sync_open(NULL), sync_open(NULL)};
-	struct crew *crew = CREW_NEW(.lock = open_moving(client[0], HF_REENTRANT),
-	                             .second = open_moving(client[1], HF_REENTRANT));
+	struct crew *crew = CREW_NEW(.lock = open_named(client[0], HF_REENTRANT, "orders"),
+	                             .second = open_named(client[1], HF_REENTRANT, "orders"));
 
 	(void)state;
 	crew_start(crew);
@@ -93,7 +93,8 @@ static void two_clients_share_the_lock(void **state)
 static void listen_to_crew(bool slow)
 {
 	hf_client *client = sync_open(NULL);
-	struct crew *crew = CREW_NEW(.lock = open_moving(client, HF_REENTRANT), .slow = slow);
+	struct crew *crew =
+		CREW_NEW(.lock = open_named(client, HF_REENTRANT, "orders"), .slow = slow);
 	struct raw *listener = listen_to(CHANNEL);
 	crew_start(crew);
 	WAIT_UNTIL(handovers(client) >= 10, 20000);
@@ -137,7 +138,7 @@ static void single_tries_of_another_process_get_in(void **state)
 {
 	hf_client *client = sync_open(NULL);
 	hf_client *peer = sync_open(NULL);
-	struct crew *crew = CREW_NEW(.lock = open_moving(client, HF_REENTRANT));
+	struct crew *crew = CREW_NEW(.lock = open_named(client, HF_REENTRANT, "orders"));
 	struct raw *listener = listen_to(CHANNEL);
 	hf_lock *theirs = open_lock(peer, "orders");
 	int got = 0;
@@ -164,7 +165,7 @@ static void single_tries_of_another_process_get_in(void **state)
 static void crew_alone_does_not_rest(void **state)
 {
 	hf_client *client = sync_open(NULL);
-	struct crew *crew = CREW_NEW(.lock = open_moving(client, HF_REENTRANT));
+	struct crew *crew = CREW_NEW(.lock = open_named(client, HF_REENTRANT, "orders"));
 
 	(void)state;
 	crew_start(crew);
@@ -194,7 +195,8 @@ static void crew_continues_when_the_server_comes_back_with_its_data(void **state
 		test_server_start(&(struct test_server_options){.appendonly = true});
 	struct raw *raw = raw_connect(server);
 	hf_client *client = open_url(test_server_url(server), NULL);
-	struct crew *crew = CREW_NEW(.lock = open_moving(client, HF_FENCED), .rough = true);
+	struct crew *crew =
+		CREW_NEW(.lock = open_named(client, HF_FENCED, "orders"), .rough = true);
 
 	(void)state;
 	crew_start(crew);
@@ -224,7 +226,8 @@ static void crew_continues_when_the_server_comes_back_empty(void **state)
 	struct test_server *server = test_server_start(NULL);
 	struct raw *raw = raw_connect(server);
 	hf_client *client = open_url(test_server_url(server), NULL);
-	struct crew *crew = CREW_NEW(.lock = open_moving(client, HF_FENCED), .rough = true);
+	struct crew *crew =
+		CREW_NEW(.lock = open_named(client, HF_FENCED, "orders"), .rough = true);
 
 	(void)state;
 	atomic_store(&crew->broken, true);

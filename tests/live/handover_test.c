@@ -213,7 +213,7 @@ static void crew_of_threads_hands_the_lock_around(void **state)
 	(void)state;
 	for (size_t i = 0; i < MOVING_KINDS; i++) {
 		hf_client *client = sync_open(NULL);
-		struct crew *crew = CREW_NEW(.lock = open_moving(client, moving_kinds[i]));
+		struct crew *crew = CREW_NEW(.lock = open_named(client, moving_kinds[i], "orders"));
 		crew_start(crew);
 		WAIT_UNTIL(handovers(client) >= 500, 60000);
 		crew_stop(crew);
@@ -232,7 +232,7 @@ static void crew_of_threads_hands_the_lock_around(void **state)
 static void flushed_scripts_do_not_stop_the_crew(void **state)
 {
 	hf_client *client = sync_open(NULL);
-	struct crew *crew = CREW_NEW(.lock = open_moving(client, HF_REENTRANT));
+	struct crew *crew = CREW_NEW(.lock = open_named(client, HF_REENTRANT, "orders"));
 
 	(void)state;
 	crew_start(crew);
@@ -312,7 +312,7 @@ static void each_hand_over_has_a_higher_token(void **state)
 
 	(void)state;
 	log->client = sync_open(NULL);
-	log->lock = open_moving(log->client, HF_FENCED);
+	log->lock = open_named(log->client, HF_FENCED, "orders");
 	for (int i = 0; i < CREW; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, log_tokens, log), 0);
 	for (int i = 0; i < CREW; i++)
@@ -445,7 +445,7 @@ static void no_note_is_left(void **state)
 {
 	char key[256];
 	hf_client *client = sync_open(HF_CLIENT(.describe = "nightly"));
-	struct crew *crew = CREW_NEW(.lock = open_moving(client, HF_FENCED));
+	struct crew *crew = CREW_NEW(.lock = open_named(client, HF_FENCED, "orders"));
 
 	(void)state;
 	crew_start(crew);
@@ -471,7 +471,7 @@ static void hold_taken_away_is_reported_lost_and_the_waiter_gets_the_lock(void *
 
 	(void)state;
 	for (size_t i = 0; i < MOVING_KINDS; i++) {
-		hf_lock *theirs = open_moving(peer, moving_kinds[i]);
+		hf_lock *theirs = open_named(peer, moving_kinds[i], "orders");
 		row_begin(&row, client, moving_kinds[i]);
 		row_take(&row, 0);
 		struct waiter *waiter = row_add(&row, NULL);
@@ -525,8 +525,8 @@ static void force_crew(hf_kind kind, bool from_outside)
 {
 	hf_client *client = sync_open(NULL);
 	hf_client *peer = sync_open(NULL);
-	struct crew *crew = CREW_NEW(.lock = open_moving(client, kind), .token = 1);
-	hf_lock *hammer = open_moving(from_outside ? peer : client, kind);
+	struct crew *crew = CREW_NEW(.lock = open_named(client, kind, "orders"), .token = 1);
+	hf_lock *hammer = open_named(from_outside ? peer : client, kind, "orders");
 	int forced = 0;
 	atomic_store(&crew->broken, true);
 	crew_start(crew);
@@ -616,7 +616,7 @@ static void *come_and_go(void *arg)
 static void waiters_that_leave_leave_nothing(void **state)
 {
 	hf_client *client = sync_open(NULL);
-	struct crew *crew = CREW_NEW(.lock = open_moving(client, HF_REENTRANT));
+	struct crew *crew = CREW_NEW(.lock = open_named(client, HF_REENTRANT, "orders"));
 	struct impatient *guests = check_alloc(sizeof(*guests) * IMPATIENT);
 	int left = 0;
 
@@ -656,7 +656,7 @@ static void client_closed_in_the_middle_leaves_nothing(void **state)
 	for (int i = 0; i < 10; i++) {
 		hf_client *client = sync_open(NULL);
 		struct crew *crew =
-			CREW_NEW(.lock = open_moving(client, HF_REENTRANT), .rough = true);
+			CREW_NEW(.lock = open_named(client, HF_REENTRANT, "orders"), .rough = true);
 		/* Closing a client with a hold that counts as held is not a release. */
 		atomic_store(&crew->broken, true);
 		crew_start(crew);

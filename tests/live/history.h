@@ -2,23 +2,12 @@
 #ifndef TESTS_LIVE_HISTORY_H
 #define TESTS_LIVE_HISTORY_H
 
+#include "live/any_kind.h"
 #include "live/sync.h"
 
 #include "support/kinds.h"
 
 #define STREAM "holdfast_history"
-#define GROUP  HF__GROUP
-
-static inline hf_lock *open_kind(hf_client *client, int kind)
-{
-	static const char *const values[] = {"a", "b"};
-	hf_lock *lock = NULL;
-	if (kind == GROUP)
-		ASSERT_OK(hf_lock_open_group(client, "orders", values, 2, &lock));
-	else
-		ASSERT_OK(hf_lock_open(client, (hf_kind)kind, "orders", &lock));
-	return lock;
-}
 
 /* One entry of the stream. Numbers are -1 and texts empty if the entry does not have them. */
 struct entry {

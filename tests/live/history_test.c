@@ -19,7 +19,7 @@ static void check_hold(const struct stream *stream, int kind)
 	ASSERT_BETWEEN(grant->waited, 0, SOON_MS);
 	ASSERT_BETWEEN(end->held, 0, SOON_MS);
 	ASSERT_BETWEEN(end->held, end->at - grant->at - 50, end->at - grant->at + 50);
-	assert_string_equal(grant->text, kind == GROUP ? "" : "a test");
+	assert_string_equal(grant->text, kind == HF__GROUP ? "" : "a test");
 	assert_true((grant->token > 0) == (kind == HF_FENCED));
 }
 
@@ -29,7 +29,7 @@ static void each_hold_has_a_grant_and_an_end(void **state)
 	hf_client *client = sync_open(HF_CLIENT(.history = "yes", .describe = "a test"));
 
 	(void)state;
-	for (int kind = HF_REENTRANT; kind <= GROUP; kind++) {
+	for (int kind = HF_REENTRANT; kind <= HF__GROUP; kind++) {
 		if (kind == HF_PLAIN)
 			continue;
 		hf_lock *lock = open_kind(client, kind);
@@ -112,13 +112,13 @@ static int acquire_and_release(void *arg)
 
 static void contended_history_has_only_holds_that_were_waited_for(void **state)
 {
-	struct rivals rivals = open_rivals(HF_REENTRANT, HF_CLIENT(.history = "contended"));
+	struct rivals *rivals = open_rivals(HF_REENTRANT, HF_CLIENT(.history = "contended"));
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(rivals.mine, NULL));
-	struct waiter *waiter = WAITER(.run = acquire_and_release, .arg = rivals.theirs);
-	WAIT_UNTIL(stats_of(rivals.two).waits == 1, SOON_MS);
-	ASSERT_OK(hf_lock_release(rivals.mine));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = WAITER(.run = acquire_and_release, .arg = rivals->theirs);
+	WAIT_UNTIL(stats_of(rivals->two).waits == 1, SOON_MS);
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
 	assert_int_equal(waiter->result, 0);
 	waiter_free(waiter);
@@ -127,7 +127,7 @@ static void contended_history_has_only_holds_that_were_waited_for(void **state)
 	assert_true(stream.entries[0].waited > 0);
 	free_stream(&stream);
 	EXPECT_EVENTS(STREAM, "gr");
-	close_rivals(&rivals);
+	close_rivals(rivals);
 }
 
 static void hand_over_writes_an_end_and_a_beginning(void **state)
@@ -157,14 +157,14 @@ static void hand_over_writes_an_end_and_a_beginning(void **state)
 
 static void forced_release_is_written_by_the_client_that_forces(void **state)
 {
-	struct rivals rivals =
+	struct rivals *rivals =
 		open_rivals(HF_REENTRANT, HF_CLIENT(.history = "contended", .watchdog_ms = 600,
 	                                            .describe = "a test"));
 	int was_held;
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(rivals.mine, NULL));
-	ASSERT_OK(hf_lock_force_release(rivals.theirs, &was_held));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_OK(hf_lock_force_release(rivals->theirs, &was_held));
 	assert_int_equal(was_held, 1);
 	/* The holder says that it was lost once it has learned of it, and only once. */
 	WAIT_UNTIL(events_are(STREAM, "fl"), SOON_MS);
@@ -172,10 +172,10 @@ static void forced_release_is_written_by_the_client_that_forces(void **state)
 	assert_string_equal(stream.entries[0].owner, stream.entries[1].owner);
 	assert_true(*stream.entries[0].host);
 	free_stream(&stream);
-	ASSERT_RC(hf_lock_release(rivals.mine), HF_ELOST);
-	ASSERT_OK(hf_client_ping(rivals.one, NULL));
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
+	ASSERT_OK(hf_client_ping(rivals->one, NULL));
 	EXPECT_EVENTS(STREAM, "fl");
-	close_rivals(&rivals);
+	close_rivals(rivals);
 }
 
 /* Its lease was over before its owner released it. */
@@ -184,7 +184,7 @@ static void expired_hold_is_written_as_lost(void **state)
 	hf_client *client = sync_open(HF_CLIENT(.history = "yes"));
 
 	(void)state;
-	for (int kind = HF_REENTRANT; kind <= GROUP; kind++) {
+	for (int kind = HF_REENTRANT; kind <= HF__GROUP; kind++) {
 		if (kind == HF_PLAIN)
 			continue;
 		raw_ok(live_raw, "FLUSHALL", NULL);
@@ -255,7 +255,7 @@ static void repeat_after_a_lost_answer_writes_once(void **state)
 	hf_owner *owner = new_owner();
 
 	(void)state;
-	for (int kind = HF_REENTRANT; kind <= GROUP; kind++) {
+	for (int kind = HF_REENTRANT; kind <= HF__GROUP; kind++) {
 		if (kind == HF_PLAIN)
 			continue;
 		hf_lock *lock = open_kind(client, kind);
@@ -334,7 +334,7 @@ static int count_lines(struct seen *seen, const char *part)
 /* Plays all kinds of locks, which must work as they do without a history. */
 static void play_all(hf_client *client)
 {
-	for (int kind = HF_REENTRANT; kind <= GROUP; kind++) {
+	for (int kind = HF_REENTRANT; kind <= HF__GROUP; kind++) {
 		int was_held = 0;
 		if (kind == HF_PLAIN)
 			continue;
@@ -396,7 +396,7 @@ static void full_server_refuses_what_it_refuses_without_a_history(void **state)
 	hf_client *client = sync_open(HF_CLIENT(.history = "yes"));
 
 	(void)state;
-	for (int kind = HF_REENTRANT; kind <= GROUP; kind++) {
+	for (int kind = HF_REENTRANT; kind <= HF__GROUP; kind++) {
 		int locked = 1;
 		if (kind == HF_PLAIN)
 			continue;

@@ -88,24 +88,24 @@ static void a_wait_inside_the_process_is_entered(void **state)
 
 static void a_wait_that_is_cancelled_says_so(void **state)
 {
-	struct rivals rivals =
+	struct rivals *rivals =
 		open_rivals(HF_REENTRANT, HF_CLIENT(.history = "contended", .describe = "a test"));
 	hf_cancel *cancel = NULL;
 
 	(void)state;
 	ASSERT_OK(hf_cancel_new(&cancel));
-	ASSERT_OK(hf_lock_acquire(rivals.mine, NULL));
-	struct waiter *waiter = waiter_start(rivals.theirs, HF_ACQUIRE(.cancel = cancel));
-	WAIT_UNTIL(stats_of(rivals.two).waits == 1, SOON_MS);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = waiter_start(rivals->theirs, HF_ACQUIRE(.cancel = cancel));
+	WAIT_UNTIL(stats_of(rivals->two).waits == 1, SOON_MS);
 	hf_cancel_fire(cancel);
 	waiter_expect(waiter, HF_ECANCELLED);
 	waiter_free(waiter);
 	WAIT_UNTIL(events_are(STREAM, "c"), SOON_MS);
 	check_wait('c', 0);
-	ASSERT_OK(hf_lock_release(rivals.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	EXPECT_EVENTS(STREAM, "c");
 	hf_cancel_free(cancel);
-	close_rivals(&rivals);
+	close_rivals(rivals);
 }
 
 /* The client closes right after its call, as a program that ends does. */

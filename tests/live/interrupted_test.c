@@ -60,17 +60,17 @@ ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags)
 /* A waiter gets the lock from its holder, which has nested it, and nobody notices anything. */
 static void live_once(void)
 {
-	struct rivals rivals = open_rivals(HF_REENTRANT, HF_CLIENT(.watchdog_ms = 20000));
-	ASSERT_OK(hf_lock_acquire(rivals.mine, NULL));
-	ASSERT_OK(hf_lock_acquire(rivals.mine, HF_ACQUIRE(.wait_ms = 5000)));
-	struct waiter *waiter = waiter_start(rivals.theirs, HF_ACQUIRE(.wait_ms = 15000));
-	WAIT_UNTIL(stats_of(rivals.two).attempts == 2, SOON_MS);
-	ASSERT_OK(hf_lock_release(rivals.mine));
-	ASSERT_OK(hf_lock_release(rivals.mine));
+	struct rivals *rivals = open_rivals(HF_REENTRANT, HF_CLIENT(.watchdog_ms = 20000));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = 5000)));
+	struct waiter *waiter = waiter_start(rivals->theirs, HF_ACQUIRE(.wait_ms = 15000));
+	WAIT_UNTIL(stats_of(rivals->two).attempts == 2, SOON_MS);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	waiter_finish(waiter);
-	assert_int_equal(stats_of(rivals.one).reconnects + stats_of(rivals.two).reconnects, 0);
-	assert_int_equal(stats_of(rivals.one).unknowns + stats_of(rivals.two).unknowns, 0);
-	close_rivals(&rivals);
+	assert_int_equal(stats_of(rivals->one).reconnects + stats_of(rivals->two).reconnects, 0);
+	assert_int_equal(stats_of(rivals->one).unknowns + stats_of(rivals->two).unknowns, 0);
+	close_rivals(rivals);
 }
 
 static void interruption_of_any_single_call_is_not_noticed(void **state)

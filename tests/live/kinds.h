@@ -73,13 +73,6 @@ struct duel {
 	hf_lock *theirs;
 };
 
-static inline hf_lock *open_kind(hf_client *client, hf_kind kind)
-{
-	hf_lock *lock = NULL;
-	ASSERT_OK(hf_lock_open(client, kind, "orders", &lock));
-	return lock;
-}
-
 /* The same, except that a spin lock asks only once: no ask is in flight when its time is over. */
 static inline hf_lock *open_patient(hf_client *client, hf_kind kind)
 {
@@ -109,8 +102,8 @@ static inline struct duel *begin_at(void **state, const char *url, int64_t watch
 	duel->match = *state;
 	duel->one = open_url(url, HF_CLIENT(.watchdog_ms = watchdog_ms, EVENTS_TO(&duel->seen)));
 	duel->two = open_client(HF_CLIENT(.watchdog_ms = watchdog_ms));
-	duel->mine = open_kind(duel->one, duel->match->mine);
-	duel->theirs = open_kind(duel->two, duel->match->theirs);
+	duel->mine = open_named(duel->one, duel->match->mine, "orders");
+	duel->theirs = open_named(duel->two, duel->match->theirs, "orders");
 	return duel;
 }
 

@@ -15,7 +15,7 @@ static int64_t count_of(hf_lock *lock)
 static void levels_are_counted_and_the_last_release_frees(void **state)
 {
 	struct duel *duel = begin(state, 0);
-	hf_lock *again = open_kind(duel->one, duel->match->mine);
+	hf_lock *again = open_named(duel->one, duel->match->mine, "orders");
 	assert_int_equal(count_of(duel->mine), 0);
 	ASSERT_OK(hf_lock_acquire(duel->mine, NULL));
 	assert_int_equal(count_of(duel->mine), 1);
@@ -37,7 +37,7 @@ static void levels_are_counted_and_the_last_release_frees(void **state)
 static void second_level_of_a_simple_lock_is_a_deadlock(void **state)
 {
 	struct duel *duel = begin(state, 0);
-	hf_lock *again = open_kind(duel->one, duel->match->mine);
+	hf_lock *again = open_named(duel->one, duel->match->mine, "orders");
 	ASSERT_OK(hf_lock_acquire(duel->mine, NULL));
 	uint64_t commands = stats_of(duel->one).commands;
 	long long started_at = test_now_ms();
@@ -180,7 +180,7 @@ static void queries_return_what_the_server_has(void **state)
 	int yes = -7;
 
 	struct duel *duel = begin(state, 0);
-	hf_lock *observer = open_kind(duel->two, duel->match->mine);
+	hf_lock *observer = open_named(duel->two, duel->match->mine, "orders");
 	ASSERT_OK(hf_lock_is_locked(observer, &yes));
 	assert_int_equal(yes, 0);
 	ASSERT_OK(hf_lock_ttl(observer, &number));
@@ -358,7 +358,7 @@ static void expect_conflict(hf_client *client, hf_kind kind, const char *why)
 	int64_t number;
 	int yes;
 	struct raw_reply *before = raw_command(live_raw, "DUMP", "orders", NULL);
-	hf_lock *lock = open_kind(client, kind);
+	hf_lock *lock = open_named(client, kind, "orders");
 
 	int rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT));
 	if (rc != HF_ECONFLICT)

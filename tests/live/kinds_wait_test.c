@@ -159,7 +159,7 @@ static void owners_of_one_client_exclude_each_other(void **state)
 	hf_owner *second = new_owner();
 
 	struct duel *duel = begin(state, 0);
-	hf_lock *same = open_kind(duel->one, duel->match->theirs);
+	hf_lock *same = open_named(duel->one, duel->match->theirs, "orders");
 	ASSERT_OK(hf_lock_acquire(duel->mine, HF_ACQUIRE(.owner = first)));
 	ASSERT_RC(hf_lock_acquire(same, HF_ACQUIRE(.owner = second, .wait_ms = HF_NOWAIT)),
 	          HF_EBUSY);
@@ -187,7 +187,7 @@ static void force_lets_the_waiter_in_and_the_holder_learns_of_it(void **state)
 	int was_held = -7;
 
 	struct duel *duel = begin(state, 750);
-	hf_lock *tool = open_kind(duel->two, duel->match->mine);
+	hf_lock *tool = open_named(duel->two, duel->match->mine, "orders");
 	ASSERT_OK(hf_lock_force_release(tool, &was_held));
 	assert_int_equal(was_held, 0);
 	ASSERT_OK(hf_lock_acquire(duel->mine, NULL));
@@ -214,7 +214,7 @@ static void close_releases_the_hold_and_answers_the_waiter(void **state)
 {
 	struct duel *duel = begin(state, 0);
 	hf_client *three = open_client(NULL);
-	hf_lock *last = open_kind(three, duel->match->theirs);
+	hf_lock *last = open_named(three, duel->match->theirs, "orders");
 	ASSERT_OK(hf_lock_acquire(duel->mine, NULL));
 	struct waiter *loser = waiter_start(duel->theirs, NULL);
 	WAIT_UNTIL(sleeps(duel), SOON_MS);
@@ -245,7 +245,7 @@ static void threads_of_several_clients_lose_no_update(void **state)
 
 	for (int i = 0; i < TASKS; i++) {
 		client[i] = open_client(NULL);
-		lock[i] = open_kind(client[i], match->mine);
+		lock[i] = open_named(client[i], match->mine, "orders");
 	}
 	COUNT_TOGETHER(.locks = lock, .n = TASKS, .threads = TASKS * TASKS, .rounds = ROUNDS);
 	for (int i = 0; i < TASKS; i++) {

@@ -8,34 +8,19 @@
 #define QUEUE "redisson_lock_queue:{elect}"
 
 /* Two clients for one office; the first describes itself. */
-struct pair {
-	hf_client *one;
-	hf_client *two;
-	hf_lock *mine;
-	hf_lock *theirs;
-};
-
-static hf_lock *open_kind(hf_client *client, hf_kind kind)
+static struct rivals *begin(const char *describe, int64_t watchdog_ms)
 {
-	hf_lock *lock = NULL;
-	ASSERT_OK(hf_lock_open(client, kind, "elect", &lock));
-	return lock;
+	const char *url = test_server_url(live_server);
+	const hf_client_options *options =
+		HF_CLIENT(.describe = describe, .watchdog_ms = watchdog_ms);
+	struct rivals *rivals = open_clients(url, options, url, NULL);
+	take_handles(rivals, HF_LEADER, "elect");
+	return rivals;
 }
 
-static void begin(struct pair *pair, const char *describe, int64_t watchdog_ms)
+static void end(struct rivals *rivals)
 {
-	pair->one = sync_open(HF_CLIENT(.describe = describe, .watchdog_ms = watchdog_ms));
-	pair->two = sync_open(NULL);
-	pair->mine = open_kind(pair->one, HF_LEADER);
-	pair->theirs = open_kind(pair->two, HF_LEADER);
-}
-
-static void end(struct pair *pair)
-{
-	hf_lock_close(pair->mine);
-	hf_lock_close(pair->theirs);
-	ASSERT_OK(sync_close(pair->one));
-	ASSERT_OK(sync_close(pair->two));
+	close_rivals(rivals);
 	WAIT_UNTIL(count_keys(live_raw) == 0, SOON_MS);
 }
 
@@ -67,18 +52,20 @@ static void leader_is_a_fair_lock(void **state)
 {
 	struct waiter *waiters[CANDIDATES];
 	struct noted noted;
-	struct pair pair;
 
 	(void)state;
-	begin(&pair, NULL, 0);
-	hf_lock *fair = open_kind(pair.two, HF_FAIR);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "node-a")));
-	assert_true(is_held_by(live_raw, "elect", pair.one));
+	struct rivals *rivals = begin(NULL, 0);
+	hf_lock *fair = open_named(rivals->two, HF_FAIR, "elect");
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = "node-a")));
+	assert_true(is_held_by(live_raw, "elect", rivals->one));
 	/* Clients that open it as a fair lock are in the same queue. */
 	ASSERT_RC(hf_lock_acquire(fair, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 	for (int i = 0; i < CANDIDATES; i++)
-		waiters[i] = stand(i == 2 ? fair : i % 2 ? pair.mine : pair.theirs, "next", i + 1);
-	inspect_lock(pair.two, "elect", &noted);
+		waiters[i] = stand(i == 2  ? fair
+		                   : i % 2 ? rivals->mine
+		                           : rivals->theirs,
+		                   "next", i + 1);
+	inspect_lock(rivals->two, "elect", &noted);
 	assert_string_equal(noted.kind, "fair");
 	assert_int_equal(noted.holders, 1);
 	assert_int_equal(noted.waiters, CANDIDATES);
@@ -87,7 +74,7 @@ static void leader_is_a_fair_lock(void **state)
 		assert_true(noted.waiter[i][0] != 0);
 		assert_string_equal(noted.waiter_text[i], "");
 	}
-	ASSERT_OK(hf_lock_release(pair.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	for (int i = 0; i < CANDIDATES; i++) {
 		waiter_expect(waiters[i], 0);
 		for (int j = i + 1; j < CANDIDATES; j++)
@@ -95,24 +82,22 @@ static void leader_is_a_fair_lock(void **state)
 		waiter_finish(waiters[i]);
 	}
 	hf_lock_close(fair);
-	end(&pair);
+	end(rivals);
 }
 
 static void candidate_that_gives_up_leaves_nothing(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	begin(&pair, "clerk", 0);
-	ASSERT_OK(hf_lock_acquire(pair.theirs, NULL));
-	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT, .value = "a")),
+	struct rivals *rivals = begin("clerk", 0);
+	ASSERT_OK(hf_lock_acquire(rivals->theirs, NULL));
+	ASSERT_RC(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT, .value = "a")),
 	          HF_EBUSY);
-	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = 150, .value = "a")),
+	ASSERT_RC(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = 150, .value = "a")),
 	          HF_ETIMEDOUT);
 	WAIT_UNTIL(queued() == 0, SOON_MS);
 	WAIT_UNTIL(count_keys(live_raw) == 1, SOON_MS);
-	ASSERT_OK(hf_lock_release(pair.theirs));
-	end(&pair);
+	ASSERT_OK(hf_lock_release(rivals->theirs));
+	end(rivals);
 }
 
 /* ---- values ---- */
@@ -120,81 +105,75 @@ static void candidate_that_gives_up_leaves_nothing(void **state)
 static void value_is_the_last_line_of_the_note(void **state)
 {
 	struct noted noted;
-	struct pair pair;
 
 	(void)state;
-	begin(&pair, "clerk", 0);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "node-a")));
-	inspect_lock(pair.two, "elect", &noted);
+	struct rivals *rivals = begin("clerk", 0);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = "node-a")));
+	inspect_lock(rivals->two, "elect", &noted);
 	assert_string_equal(noted.kind, "fair");
 	assert_string_equal(noted.text, "node-a");
 	assert_int_equal(noted.pid, getpid());
 	assert_true(noted.host[0] != 0);
-	ASSERT_OK(hf_lock_release(pair.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	/* Without a value it is the client's description. */
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
-	expect_text(pair.two, "clerk");
-	ASSERT_OK(hf_lock_release(pair.mine));
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "")));
-	expect_text(pair.two, "");
-	ASSERT_OK(hf_lock_release(pair.mine));
-	end(&pair);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	expect_text(rivals->two, "clerk");
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = "")));
+	expect_text(rivals->two, "");
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	end(rivals);
 }
 
 static void without_a_description_the_value_goes_nowhere(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	begin(&pair, NULL, 0);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "node-a")));
+	struct rivals *rivals = begin(NULL, 0);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = "node-a")));
 	assert_int_equal(count_keys(live_raw), 1);
-	expect_text(pair.two, "");
-	ASSERT_OK(hf_lock_release(pair.mine));
-	end(&pair);
+	expect_text(rivals->two, "");
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	end(rivals);
 }
 
 static void every_leader_shows_its_own_value(void **state)
 {
 	static const char *const values[] = {"node-1", "node-2", "node-3", "node-4", "node-5"};
 	struct waiter *waiters[CANDIDATES];
-	struct pair pair;
 
 	(void)state;
-	begin(&pair, "clerk", 0);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "node-0")));
+	struct rivals *rivals = begin("clerk", 0);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = "node-0")));
 	for (int i = 0; i < CANDIDATES; i++)
-		waiters[i] = stand(pair.mine, values[i], i + 1);
-	expect_text(pair.two, "node-0");
-	ASSERT_OK(hf_lock_release(pair.mine));
+		waiters[i] = stand(rivals->mine, values[i], i + 1);
+	expect_text(rivals->two, "node-0");
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	for (int i = 0; i < CANDIDATES; i++) {
 		waiter_expect(waiters[i], 0);
-		expect_text(pair.two, values[i]);
+		expect_text(rivals->two, values[i]);
 		waiter_finish(waiters[i]);
 	}
-	end(&pair);
+	end(rivals);
 }
 
 static void value_stays_while_it_is_renewed_and_nested(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	begin(&pair, "clerk", 900);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "node-a")));
-	uint64_t renewals = stats_of(pair.one).renewals;
-	WAIT_UNTIL(stats_of(pair.one).renewals >= renewals + 2, SOON_MS);
-	expect_text(pair.two, "node-a");
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
-	expect_text(pair.two, "node-a");
-	ASSERT_OK(hf_lock_extend(pair.mine, NULL, 5000));
-	expect_text(pair.two, "node-a");
-	renewals = stats_of(pair.one).renewals;
-	WAIT_UNTIL(stats_of(pair.one).renewals >= renewals + 1, SOON_MS);
-	ASSERT_OK(hf_lock_release(pair.mine));
-	expect_text(pair.two, "node-a");
-	ASSERT_OK(hf_lock_release(pair.mine));
-	end(&pair);
+	struct rivals *rivals = begin("clerk", 900);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = "node-a")));
+	uint64_t renewals = stats_of(rivals->one).renewals;
+	WAIT_UNTIL(stats_of(rivals->one).renewals >= renewals + 2, SOON_MS);
+	expect_text(rivals->two, "node-a");
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	expect_text(rivals->two, "node-a");
+	ASSERT_OK(hf_lock_extend(rivals->mine, NULL, 5000));
+	expect_text(rivals->two, "node-a");
+	renewals = stats_of(rivals->one).renewals;
+	WAIT_UNTIL(stats_of(rivals->one).renewals >= renewals + 1, SOON_MS);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	expect_text(rivals->two, "node-a");
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	end(rivals);
 }
 
 static void value_of_every_kind_is_shown(void **state)
@@ -205,7 +184,7 @@ static void value_of_every_kind_is_shown(void **state)
 	for (int kind = HF_REENTRANT; kind < HF__GROUP; kind++) {
 		if (!(KINDS_ON_REDIS & HF__BIT(kind)))
 			continue;
-		hf_lock *lock = open_kind(client, (hf_kind)kind);
+		hf_lock *lock = open_named(client, (hf_kind)kind, "elect");
 		ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.value = "node-a")));
 		expect_text(client, "node-a");
 		if (kind_nests(kind)) {
@@ -223,7 +202,7 @@ static void value_of_every_kind_is_shown(void **state)
 static void value_goes_with_a_hand_over(void **state)
 {
 	hf_client *client = sync_open(HF_CLIENT(.describe = "clerk"));
-	hf_lock *lock = open_kind(client, HF_REENTRANT);
+	hf_lock *lock = open_named(client, HF_REENTRANT, "elect");
 	uint64_t handovers = 0;
 
 	(void)state;
@@ -245,50 +224,48 @@ static void value_goes_with_a_hand_over(void **state)
 
 static void value_has_a_limit(void **state)
 {
-	struct pair pair;
 	hf_lock *multi = NULL;
 	char *most = long_text(1000), *more = long_text(1001);
 
 	(void)state;
-	begin(&pair, "clerk", 0);
-	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = more)), HF_EINVAL);
+	struct rivals *rivals = begin("clerk", 0);
+	ASSERT_RC(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = more)), HF_EINVAL);
 	ASSERT_CONTAINS(hf_error_detail(), "value");
-	assert_int_equal(stats_of(pair.one).commands, 0);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = most)));
-	expect_text(pair.two, most);
-	ASSERT_OK(hf_lock_release(pair.mine));
-	ASSERT_OK(hf_lock_open_multi(&pair.mine, 1, &multi));
+	assert_int_equal(stats_of(rivals->one).commands, 0);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = most)));
+	expect_text(rivals->two, most);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	ASSERT_OK(hf_lock_open_multi(&rivals->mine, 1, &multi));
 	ASSERT_RC(hf_lock_acquire(multi, HF_ACQUIRE(.value = "x")), HF_EINVAL);
 	hf_lock_close(multi);
 	free(most);
 	free(more);
-	end(&pair);
+	end(rivals);
 }
 
 static void value_of_an_asynchronous_candidate_is_copied(void **state)
 {
 	struct done first = {0}, second = {0}, released = {0};
-	struct pair pair;
 	hf_owner *owners[] = {new_owner(), new_owner()};
 
 	(void)state;
-	begin(&pair, "clerk", 0);
-	stand_async(pair.mine, owners[0], "node-a", &first);
+	struct rivals *rivals = begin("clerk", 0);
+	stand_async(rivals->mine, owners[0], "node-a", &first);
 	WAIT_UNTIL(atomic_load(&first.calls) == 1, SOON_MS);
 	assert_int_equal(first.result, 0);
-	expect_text(pair.two, "node-a");
-	stand_async(pair.mine, owners[1], "node-b", &second);
+	expect_text(rivals->two, "node-a");
+	stand_async(rivals->mine, owners[1], "node-b", &second);
 	WAIT_UNTIL(queued() == 1, SOON_MS);
-	ASSERT_OK(hf_lock_release_async(pair.mine, HF_RELEASE(.owner = owners[0]), note_done,
+	ASSERT_OK(hf_lock_release_async(rivals->mine, HF_RELEASE(.owner = owners[0]), note_done,
 	                                &released));
 	WAIT_UNTIL(atomic_load(&second.calls) == 1, SOON_MS);
 	assert_int_equal(second.result, 0);
-	expect_text(pair.two, "node-b");
+	expect_text(rivals->two, "node-b");
 	WAIT_UNTIL(atomic_load(&released.calls) == 1, SOON_MS);
-	ASSERT_OK(hf_lock_release_with(pair.mine, HF_RELEASE(.owner = owners[1])));
+	ASSERT_OK(hf_lock_release_with(rivals->mine, HF_RELEASE(.owner = owners[1])));
 	hf_owner_free(owners[0]);
 	hf_owner_free(owners[1]);
-	end(&pair);
+	end(rivals);
 }
 
 /* ---- what needs sessions ---- */
@@ -301,7 +278,7 @@ static void revocation_is_not_supported(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-		hf_lock *lock = open_kind(client, kinds[i]);
+		hf_lock *lock = open_named(client, kinds[i], "elect");
 		ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.revocable = 1)), HF_ENOTSUP);
 		ASSERT_CONTAINS(hf_error_detail(), "ZooKeeper");
 		ASSERT_RC(hf_lock_revoke(lock, &asked), HF_ENOTSUP);

@@ -110,35 +110,16 @@ static inline hf_client *open_client(const hf_client_options *options)
 	return open_url(test_server_url(live_server), options);
 }
 
-static inline hf_lock *open_lock(hf_client *client, const char *name)
+static inline hf_lock *open_named(hf_client *client, hf_kind kind, const char *name)
 {
 	hf_lock *lock = NULL;
-	ASSERT_OK(hf_lock_open(client, HF_REENTRANT, name, &lock));
+	ASSERT_OK(hf_lock_open(client, kind, name, &lock));
 	return lock;
 }
 
-/* Two clients that contend for the lock "orders". */
-struct rivals {
-	hf_client *one;
-	hf_client *two;
-	hf_lock *mine;
-	hf_lock *theirs;
-};
-
-static inline struct rivals open_rivals(hf_kind kind, const hf_client_options *options)
+static inline hf_lock *open_lock(hf_client *client, const char *name)
 {
-	struct rivals rivals = {.one = open_client(options), .two = open_client(options)};
-	ASSERT_OK(hf_lock_open(rivals.one, kind, "orders", &rivals.mine));
-	ASSERT_OK(hf_lock_open(rivals.two, kind, "orders", &rivals.theirs));
-	return rivals;
-}
-
-static inline void close_rivals(const struct rivals *rivals)
-{
-	hf_lock_close(rivals->mine);
-	hf_lock_close(rivals->theirs);
-	ASSERT_OK(hf_client_close(rivals->one));
-	ASSERT_OK(hf_client_close(rivals->two));
+	return open_named(client, HF_REENTRANT, name);
 }
 
 static inline hf_owner *new_owner(void)
@@ -265,6 +246,74 @@ static inline bool seen_in_log(struct seen *seen, const char *part)
 	bool found = strstr(seen->log, part);
 	pthread_mutex_unlock(&seen_mutex);
 	return found;
+}
+
+/* ---- two clients that contend for one lock ---- */
+
+/* On the heap, because a client that a failed test leaves open may still report an event. */
+struct rivals {
+	struct seen seen; /* by the first client */
+	hf_client *one;
+	hf_client *two;
+	hf_lock *mine;
+	hf_lock *theirs;
+};
+
+static struct rivals *live_rivals; /* the latest ones, until they are closed */
+
+/* Two clients without handles; NULL for the usual options. */
+static inline struct rivals *open_clients(const char *url, const hf_client_options *options,
+                                          const char *their_url,
+                                          const hf_client_options *their_options)
+{
+	struct rivals *rivals = live_rivals = check_alloc(sizeof(*rivals));
+	hf_client_options seen = options ? *options : *HF_CLIENT(.watchdog_ms = 0);
+	seen.on_event = see_event;
+	seen.event_arg = &rivals->seen;
+	rivals->one = open_url(url, &seen);
+	rivals->two = open_url(their_url, their_options);
+	return rivals;
+}
+
+static inline void take_handles(struct rivals *rivals, hf_kind kind, const char *name)
+{
+	rivals->mine = open_named(rivals->one, kind, name);
+	rivals->theirs = open_named(rivals->two, kind, name);
+}
+
+static inline struct rivals *open_rivals_at(const char *url, hf_kind kind,
+                                            const hf_client_options *options)
+{
+	struct rivals *rivals = open_clients(url, options, url, options);
+	take_handles(rivals, kind, "orders");
+	return rivals;
+}
+
+static inline struct rivals *open_rivals(hf_kind kind, const hf_client_options *options)
+{
+	return open_rivals_at(test_server_url(live_server), kind, options);
+}
+
+static inline void close_rivals(struct rivals *rivals)
+{
+	hf_lock_close(rivals->mine);
+	hf_lock_close(rivals->theirs);
+	ASSERT_OK(hf_client_close(rivals->one));
+	ASSERT_OK(hf_client_close(rivals->two));
+	free(rivals);
+	live_rivals = NULL;
+}
+
+/* Closes the clients of a failed test, so that the next one begins alone. */
+static inline int leave_rivals(void **state)
+{
+	(void)state;
+	if (live_rivals) {
+		(void)hf_client_close(live_rivals->one);
+		(void)hf_client_close(live_rivals->two);
+	}
+	live_rivals = NULL;
+	return 0;
 }
 
 /* ---- queries of the server ---- */

@@ -1,33 +1,19 @@
 /* Waiters for a hold of their own process, which somebody else takes away. */
+#include "live/any_kind.h"
 #include "live/child.h"
-
-#include "core/backend.h"
 
 /* A waiter that nothing wakes up asks after 2.4 s at the earliest. */
 #define WOKEN_MS 1500
 
-enum { GROUP = HF__GROUP };
-
 struct row {
-	int held, wanted; /* hf_kind, or GROUP */
+	int held, wanted; /* hf_kind, or HF__GROUP */
 };
 
 static const struct row rows[] = {
 	{HF_REENTRANT, HF_REENTRANT}, {HF_FENCED, HF_FENCED}, {HF_SIMPLE, HF_SIMPLE},
 	{HF_SPIN, HF_SPIN},           {HF_FAIR, HF_FAIR},     {HF_SIMPLE_FAIR, HF_SIMPLE_FAIR},
-	{HF_WRITE, HF_WRITE},         {HF_WRITE, HF_READ},    {GROUP, GROUP},
+	{HF_WRITE, HF_WRITE},         {HF_WRITE, HF_READ},    {HF__GROUP, HF__GROUP},
 };
-
-static hf_lock *open_kind(hf_client *client, int kind)
-{
-	static const char *const values[] = {"a", "b"};
-	hf_lock *lock = NULL;
-	if (kind == GROUP)
-		ASSERT_OK(hf_lock_open_group(client, "orders", values, 2, &lock));
-	else
-		ASSERT_OK(hf_lock_open(client, (hf_kind)kind, "orders", &lock));
-	return lock;
-}
 
 /* The release is forced when the first waiter has waited for this long. */
 static void force_after(const struct row *row, int64_t wait_ms)

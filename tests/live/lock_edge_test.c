@@ -87,48 +87,48 @@ static void hold_that_another_process_took_over_is_left_alone(void **state)
 static void many_waiters_leave_together_and_nothing_stays(void **state)
 {
 	struct waiter *waiters[MANY];
-	struct rivals r = open_rivals(HF_REENTRANT, NULL);
+	struct rivals *rivals = open_rivals(HF_REENTRANT, NULL);
 	hf_cancel *cancel = new_cancel();
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(r.mine, NULL));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	for (int i = 0; i < MANY; i++)
-		waiters[i] = waiter_start(r.theirs, HF_ACQUIRE(.cancel = cancel));
-	WAIT_UNTIL(stats_of(r.two).waiting == MANY, SOON_MS);
+		waiters[i] = waiter_start(rivals->theirs, HF_ACQUIRE(.cancel = cancel));
+	WAIT_UNTIL(stats_of(rivals->two).waiting == MANY, SOON_MS);
 	/* Only the first of them asks. */
-	ASSERT_BETWEEN(stats_of(r.two).attempts, 1, 4);
+	ASSERT_BETWEEN(stats_of(rivals->two).attempts, 1, 4);
 	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, SOON_MS);
 	hf_cancel_fire(cancel);
 	for (int i = 0; i < MANY; i++) {
 		waiter_join(waiters[i], HF_ECANCELLED);
 	}
-	assert_int_equal(stats_of(r.two).waiting, 0);
+	assert_int_equal(stats_of(rivals->two).waiting, 0);
 	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
-	ASSERT_OK(hf_lock_release(r.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 	hf_cancel_free(cancel);
-	close_rivals(&r);
+	close_rivals(rivals);
 }
 
 static void first_waiter_that_leaves_passes_its_place_on(void **state)
 {
-	struct rivals r = open_rivals(HF_REENTRANT, NULL);
+	struct rivals *rivals = open_rivals(HF_REENTRANT, NULL);
 	hf_cancel *cancel = new_cancel();
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(r.mine, NULL));
-	struct waiter *first = waiter_start(r.theirs, HF_ACQUIRE(.cancel = cancel));
-	WAIT_UNTIL(stats_of(r.two).waiting == 1, SOON_MS);
-	struct waiter *second = waiter_start(r.theirs, NULL);
-	WAIT_UNTIL(stats_of(r.two).waiting == 2, SOON_MS);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *first = waiter_start(rivals->theirs, HF_ACQUIRE(.cancel = cancel));
+	WAIT_UNTIL(stats_of(rivals->two).waiting == 1, SOON_MS);
+	struct waiter *second = waiter_start(rivals->theirs, NULL);
+	WAIT_UNTIL(stats_of(rivals->two).waiting == 2, SOON_MS);
 	hf_cancel_fire(cancel);
 	waiter_expect(first, HF_ECANCELLED);
-	ASSERT_WAKES(hf_lock_release(r.mine), second, 1500);
+	ASSERT_WAKES(hf_lock_release(rivals->mine), second, 1500);
 	ASSERT_OK(waiter_release(second));
 	waiter_free(first);
 	waiter_free(second);
 	hf_cancel_free(cancel);
-	close_rivals(&r);
+	close_rivals(rivals);
 }
 
 /* ---- threads that are disturbed ---- */
@@ -142,29 +142,29 @@ static void signals_and_thread_cancellation_do_not_end_a_wait(void **state)
 {
 	struct sigaction action = {.sa_handler = ignore};
 	struct sigaction before;
-	struct rivals r = open_rivals(HF_REENTRANT, NULL);
+	struct rivals *rivals = open_rivals(HF_REENTRANT, NULL);
 
 	(void)state;
 	sigaction(SIGUSR1, &action, &before);
-	ASSERT_OK(hf_lock_acquire(r.mine, NULL));
-	struct waiter *waiter = waiter_start(r.theirs, NULL);
-	WAIT_UNTIL(stats_of(r.two).attempts == 2, SOON_MS);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
+	WAIT_UNTIL(stats_of(rivals->two).attempts == 2, SOON_MS);
 	for (int i = 0; i < 20; i++) {
 		assert_int_equal(pthread_kill(waiter->thread, SIGUSR1), 0);
 		test_pause();
 	}
 	assert_int_equal(pthread_cancel(waiter->thread), 0);
 	assert_false(waiter_is_over(waiter));
-	ASSERT_OK(hf_lock_release(r.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	/* The thread may end right after its call, but the call was answered. */
 	assert_int_equal(pthread_join(waiter->thread, NULL), 0);
 	assert_int_equal(waiter->result, 0);
-	assert_int_equal(hf_lock_state(r.theirs, waiter->options.owner), HF_HELD);
+	assert_int_equal(hf_lock_state(rivals->theirs, waiter->options.owner), HF_HELD);
 	ASSERT_OK(waiter_release(waiter));
 	hf_owner_free(waiter->options.owner);
 	free(waiter);
 	sigaction(SIGUSR1, &before, NULL);
-	close_rivals(&r);
+	close_rivals(rivals);
 }
 
 /* ---- clients that cannot be opened ---- */

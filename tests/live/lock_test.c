@@ -81,19 +81,20 @@ static void every_acquisition_has_a_number_of_its_own(void **state)
 
 static void waiter_of_another_client_is_woken_by_the_message(void **state)
 {
-	struct rivals r = open_rivals(HF_REENTRANT, NULL);
+	struct rivals *rivals = open_rivals(HF_REENTRANT, NULL);
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(r.mine, NULL));
-	struct waiter *waiter = waiter_start(r.theirs, NULL);
-	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1 && stats_of(r.two).attempts == 2, SOON_MS);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
+	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1 && stats_of(rivals->two).attempts == 2,
+	           SOON_MS);
 	/* The lease had 30 s to go, and the slow poll comes after 2.4 s at the earliest. */
-	ASSERT_WAKES(hf_lock_release(r.mine), waiter, 1500);
-	assert_int_equal(stats_of(r.two).wakeups, 1);
-	assert_int_equal(stats_of(r.two).attempts, 3);
-	assert_true(is_held_by(live_raw, "orders", r.two));
+	ASSERT_WAKES(hf_lock_release(rivals->mine), waiter, 1500);
+	assert_int_equal(stats_of(rivals->two).wakeups, 1);
+	assert_int_equal(stats_of(rivals->two).attempts, 3);
+	assert_true(is_held_by(live_raw, "orders", rivals->two));
 	waiter_finish(waiter);
-	close_rivals(&r);
+	close_rivals(rivals);
 }
 
 static void lost_lock_can_be_taken_again(void **state)
@@ -129,20 +130,20 @@ static void nested_acquire_of_a_lock_taken_away_reports_the_loss(void **state)
 
 static void another_thread_or_client_cannot_release(void **state)
 {
-	struct rivals r = open_rivals(HF_REENTRANT, NULL);
+	struct rivals *rivals = open_rivals(HF_REENTRANT, NULL);
 
 	(void)state;
-	struct waiter *holder = waiter_start(r.mine, HF_ACQUIRE(.wait_ms = 1000));
+	struct waiter *holder = waiter_start(rivals->mine, HF_ACQUIRE(.wait_ms = 1000));
 	waiter_expect(holder, 0);
-	ASSERT_RC(hf_lock_release(r.mine), HF_ENOTHELD);
-	ASSERT_RC(hf_lock_release(r.theirs), HF_ENOTHELD);
-	ASSERT_RC(hf_lock_extend(r.mine, NULL, 60000), HF_ENOTHELD);
-	ASSERT_RC(hf_lock_extend(r.theirs, NULL, 60000), HF_ENOTHELD);
-	assert_int_equal(hf_lock_state(r.mine, NULL), HF_FREE);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ENOTHELD);
+	ASSERT_RC(hf_lock_release(rivals->theirs), HF_ENOTHELD);
+	ASSERT_RC(hf_lock_extend(rivals->mine, NULL, 60000), HF_ENOTHELD);
+	ASSERT_RC(hf_lock_extend(rivals->theirs, NULL, 60000), HF_ENOTHELD);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_FREE);
 	assert_int_equal(held_count(live_raw, "orders"), 1);
 	ASSERT_BETWEEN(key_pttl(live_raw, "orders"), 28000, 30000);
 	waiter_finish(holder);
-	close_rivals(&r);
+	close_rivals(rivals);
 }
 
 static void *acquire_in_thread(void *lock)

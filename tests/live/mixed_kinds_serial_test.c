@@ -23,13 +23,6 @@ static const hf_kind kinds[KINDS] = {NAME_ROWS(KIND_OF)};
 static const char *const kind_name[] = {NAME_ROWS(HF__ROW)};
 HF__ROWS_ARE(NAME_ROWS, KINDS_ON_REDIS);
 
-static hf_lock *open_kind(hf_client *client, hf_kind kind, const char *name)
-{
-	hf_lock *lock = NULL;
-	ASSERT_OK(hf_lock_open(client, kind, name, &lock));
-	return lock;
-}
-
 /* ---- one name as two kinds ---- */
 
 static struct raw_reply *dump(const char *name)
@@ -42,7 +35,7 @@ static struct raw_reply *dump(const char *name)
 static void expect_busy(hf_client *client, hf_kind held, hf_kind wanted)
 {
 	struct raw_reply *before = dump("orders");
-	hf_lock *lock = open_kind(client, wanted, "orders");
+	hf_lock *lock = open_named(client, wanted, "orders");
 	hf_owner *owner = new_owner();
 	int yes = -7;
 
@@ -65,7 +58,7 @@ static void expect_busy(hf_client *client, hf_kind held, hf_kind wanted)
 /* The owner itself would wait for ever, except for a writer that reads. */
 static void expect_deadlock(hf_client *client, hf_kind held, hf_kind wanted)
 {
-	hf_lock *lock = open_kind(client, wanted, "orders");
+	hf_lock *lock = open_named(client, wanted, "orders");
 	int rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT));
 	bool may = held == HF_WRITE && wanted == HF_READ;
 	if (rc != (may ? 0 : HF_EDEADLOCK))
@@ -85,7 +78,7 @@ static void held_as_one_kind_is_busy_as_every_other(void **state)
 
 	(void)state;
 	for (int i = 0; i < KINDS; i++) {
-		hf_lock *lock = open_kind(one, kinds[i], "orders");
+		hf_lock *lock = open_named(one, kinds[i], "orders");
 		ASSERT_OK(hf_lock_acquire(lock, NULL));
 		for (int j = 0; j < KINDS; j++) {
 			if (kinds[i] == HF_READ && kinds[j] == HF_READ)
@@ -131,8 +124,8 @@ static void meet(struct meeting *meeting, hf_kind kind, int64_t lease_ms)
 		if (kind == HF_READ && kinds[i] == HF_READ)
 			continue;
 		snprintf(name, sizeof name, "wanted-%d", (int)kinds[i]);
-		meeting->held[n] = open_kind(meeting->holder, kind, name);
-		meeting->wanted[n] = open_kind(
+		meeting->held[n] = open_named(meeting->holder, kind, name);
+		meeting->wanted[n] = open_named(
 			kinds[i] == HF_SPIN ? meeting->spinner : meeting->sleepers, kinds[i], name);
 		meeting->kind[n] = kinds[i];
 		ASSERT_OK(hf_lock_acquire(meeting->held[n], HF_ACQUIRE(.lease_ms = lease_ms)));
@@ -254,9 +247,9 @@ static void force_of_another_kind_is_a_conflict_or_the_same(void **state)
 	 */
 	for (int i = 0; i < KINDS; i++) {
 		bool rw = kinds[i] == HF_READ || kinds[i] == HF_WRITE;
-		hf_lock *lock = open_kind(client, kinds[i], "orders");
-		hf_lock *plain = open_kind(client, HF_REENTRANT, "orders");
-		hf_lock *write = open_kind(client, HF_WRITE, "orders");
+		hf_lock *lock = open_named(client, kinds[i], "orders");
+		hf_lock *plain = open_named(client, HF_REENTRANT, "orders");
+		hf_lock *write = open_named(client, HF_WRITE, "orders");
 		int was_held = -7;
 		ASSERT_OK(hf_lock_acquire(lock, NULL));
 		ASSERT_RC(hf_lock_force_release(rw ? plain : write, &was_held), HF_ECONFLICT);
@@ -285,8 +278,8 @@ static void force_of_another_kind_is_a_conflict_or_the_same(void **state)
 static void force_of_a_writer_is_a_loss_for_its_own_reading(void **state)
 {
 	hf_client *client = open_client(NULL);
-	hf_lock *write = open_kind(client, HF_WRITE, "orders");
-	hf_lock *read = open_kind(client, HF_READ, "orders");
+	hf_lock *write = open_named(client, HF_WRITE, "orders");
+	hf_lock *read = open_named(client, HF_READ, "orders");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(write, NULL));
@@ -369,7 +362,7 @@ static void all_kinds_together_lose_no_update(void **state)
 	for (int i = 0; i < 3; i++)
 		client[i] = open_client(NULL);
 	for (int i = 0; i < KINDS; i++)
-		crowd.lock[i] = open_kind(client[i % 3], kinds[i], "orders");
+		crowd.lock[i] = open_named(client[i % 3], kinds[i], "orders");
 	for (int i = 0; i < KINDS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, mix, &crowd), 0);
 	for (int i = 0; i < KINDS; i++)
@@ -412,7 +405,7 @@ static void lock_of_a_killed_holder_is_free_after_its_lease(void **state)
 		WAIT_UNTIL(key_exists(live_raw, names[i]), SOON_MS);
 	hf_client *client = open_client(NULL);
 	for (int i = 0; i < MINE; i++) {
-		lock[i] = open_kind(client, rival_of(mine[i]), names[i]);
+		lock[i] = open_named(client, rival_of(mine[i]), names[i]);
 		waiter[i] = waiter_start(lock[i], NULL);
 	}
 	/* It stays held for more than a lease while the holder lives. */
@@ -455,7 +448,7 @@ static void killed_waiter_leaves_nothing(void **state)
 		assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 1);
 		assert_int_equal(raw_integer(live_raw, "DEL", "orders", NULL), 1);
 		hf_client *client = open_client(NULL);
-		hf_lock *lock = open_kind(client, mine[i], "orders");
+		hf_lock *lock = open_named(client, mine[i], "orders");
 		ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
 		ASSERT_OK(hf_lock_release(lock));
 		hf_lock_close(lock);
@@ -484,8 +477,8 @@ static void begin(struct link *link)
 	link->one = open_url(url, HF_CLIENT(.watchdog_ms = 2100, EVENTS_TO(&link->seen)));
 	link->two = open_url(url, HF_CLIENT(.watchdog_ms = 2100));
 	for (int i = 0; i < MINE; i++) {
-		link->held[i] = open_kind(link->one, mine[i], names[i]);
-		link->wanted[i] = open_kind(link->two, rival_of(mine[i]), names[i]);
+		link->held[i] = open_named(link->one, mine[i], names[i]);
+		link->wanted[i] = open_named(link->two, rival_of(mine[i]), names[i]);
 		ASSERT_OK(hf_lock_acquire(link->held[i], NULL));
 	}
 }
@@ -592,7 +585,7 @@ static void earlier_levels_of_another_owner_do_not_end_a_renewal(void **state)
 	(void)state;
 	for (int i = 0; i < MINE; i++) {
 		int levels = kind_nests(mine[i]) ? 2 : 1;
-		lock[i] = open_kind(client, mine[i], names[i]);
+		lock[i] = open_named(client, mine[i], names[i]);
 		for (int j = 0; j < levels; j++)
 			ASSERT_OK(hf_lock_acquire(lock[i], NULL));
 		for (int j = 0; j < levels; j++)

@@ -3,6 +3,7 @@
  *
  * Every verb of every kind is played by a user that may run all commands except one.
  */
+#include "live/any_kind.h"
 #include "live/sync.h"
 
 #include "support/kinds.h"
@@ -47,19 +48,6 @@ static hf_client *open_without(const char *command)
 }
 
 /* ---- locks ---- */
-
-#define GROUP HF__GROUP
-
-static hf_lock *open_kind(hf_client *client, int kind)
-{
-	static const char *const values[] = {"a", "b"};
-	hf_lock *lock = NULL;
-	if (kind == GROUP)
-		ASSERT_OK(hf_lock_open_group(client, "orders", values, 2, &lock));
-	else
-		ASSERT_OK(hf_lock_open(client, (hf_kind)kind, "orders", &lock));
-	return lock;
-}
 
 static bool is_locked(hf_lock *lock)
 {
@@ -112,7 +100,7 @@ static void locks_are_honest_without_any_one_right(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
 		hf_client *client = open_without(commands[i]);
-		for (int kind = HF_REENTRANT; kind <= GROUP; kind++)
+		for (int kind = HF_REENTRANT; kind <= HF__GROUP; kind++)
 			if (kind != HF_PLAIN)
 				play_lock(client, commands[i], kind,
 				          kind == HF_REENTRANT || kind == HF_FAIR ||

@@ -5,34 +5,28 @@
 
 #define LEASE_MS 6000
 
-/* A server on a host whose clock the test sets, and two clients. */
-struct world {
-	struct test_host *host;
-	struct seen seen; /* by the first client */
-	struct rivals rivals;
-};
+static struct test_host *host; /* whose clock the test sets */
 
 /* The server of live.h, because children connect to that. */
-static void begin_server(struct world *world)
+static void begin_server(void)
 {
-	memset(world, 0, sizeof(*world));
-	world->host = test_host_new();
-	live_server = test_server_start(
-		&(struct test_server_options){.host_file = test_host_file(world->host)});
+	host = test_host_new();
+	live_server =
+		test_server_start(&(struct test_server_options){.host_file = test_host_file(host)});
 	live_raw = raw_connect(live_server);
 }
 
-static void open_clients(struct world *world)
+static struct rivals *begin(void)
 {
-	world->rivals = open_rivals(HF_REENTRANT,
-	                            HF_CLIENT(.watchdog_ms = LEASE_MS, EVENTS_TO(&world->seen)));
+	begin_server();
+	return open_rivals(HF_REENTRANT, HF_CLIENT(.watchdog_ms = LEASE_MS));
 }
 
-static void end(struct world *world)
+static void end(struct rivals *rivals)
 {
-	close_rivals(&world->rivals);
+	close_rivals(rivals);
 	(void)live_stop(NULL);
-	test_host_free(world->host);
+	test_host_free(host);
 }
 
 static int64_t take_token(hf_lock *lock, const hf_acquire_options *options)
@@ -47,15 +41,14 @@ static int64_t take_token(hf_lock *lock, const hf_acquire_options *options)
  * The other client has the lock with a greater token, and keeps it when the first one learns of its
  * loss.
  */
-static void expect_given_away(struct world *world, int64_t first)
+static void expect_given_away(struct rivals *rivals, int64_t first)
 {
-	const struct rivals *rivals = &world->rivals;
 	int64_t next = take_token(rivals->theirs, HF_ACQUIRE(.token = 1, .wait_ms = LEASE_MS));
 	assert_true(next > first);
 	WAIT_UNTIL(hf_lock_state(rivals->mine, NULL) == HF_LOST, LEASE_MS);
 	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
 	ASSERT_CONTAINS(hf_error_detail(), "the server no longer had the hold");
-	WAIT_UNTIL(seen_count(&world->seen, HF_LOST) == 1, SOON_MS);
+	WAIT_UNTIL(seen_count(&rivals->seen, HF_LOST) == 1, SOON_MS);
 	assert_true(is_held_by(live_raw, "orders", rivals->two));
 }
 
@@ -63,64 +56,56 @@ static void expect_given_away(struct world *world, int64_t first)
 
 static void clock_set_forward_costs_the_hold_at_its_next_renewal(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin_server(&world);
-	open_clients(&world);
-	int64_t first = take_token(world.rivals.mine, HF_ACQUIRE(.token = 1));
-	test_host_step(world.host, LEASE_MS + 1000);
-	expect_given_away(&world, first);
+	struct rivals *rivals = begin();
+	int64_t first = take_token(rivals->mine, HF_ACQUIRE(.token = 1));
+	test_host_step(host, LEASE_MS + 1000);
+	expect_given_away(rivals, first);
 	/*
 	 * The clock is right again, and the other hold continues with more of its lease than
 	 * before.
 	 */
-	test_host_step(world.host, -LEASE_MS - 1000);
-	uint64_t renewals = stats_of(world.rivals.two).renewals;
-	WAIT_UNTIL(stats_of(world.rivals.two).renewals > renewals, LEASE_MS);
-	assert_int_equal(hf_lock_state(world.rivals.theirs, NULL), HF_HELD);
-	ASSERT_OK(hf_lock_release(world.rivals.theirs));
-	assert_int_equal(seen_count(&world.seen, HF_LOST), 1);
-	end(&world);
+	test_host_step(host, -LEASE_MS - 1000);
+	uint64_t renewals = stats_of(rivals->two).renewals;
+	WAIT_UNTIL(stats_of(rivals->two).renewals > renewals, LEASE_MS);
+	assert_int_equal(hf_lock_state(rivals->theirs, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(rivals->theirs));
+	assert_int_equal(seen_count(&rivals->seen, HF_LOST), 1);
+	end(rivals);
 }
 
 /* The holder was killed, so that nothing but its lease, or an operator, frees the lock. */
 static void clock_set_back_keeps_the_lock_of_a_dead_holder(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin_server(&world);
+	begin_server();
 	pid_t holder = start_holder(HF_REENTRANT, "orders", 1200);
 	WAIT_UNTIL(key_exists(live_raw, "orders"), SOON_MS);
-	test_host_step(world.host, -60000);
+	test_host_step(host, -60000);
 	kill_child(holder);
-	open_clients(&world);
-	ASSERT_RC(hf_lock_acquire(world.rivals.mine, HF_ACQUIRE(.wait_ms = 3000)), HF_ETIMEDOUT);
+	struct rivals *rivals = open_rivals(HF_REENTRANT, HF_CLIENT(.watchdog_ms = LEASE_MS));
+	ASSERT_RC(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = 3000)), HF_ETIMEDOUT);
 	ASSERT_BETWEEN(key_pttl(live_raw, "orders"), 10000, 61200);
-	struct waiter *waiter = waiter_start(world.rivals.mine, NULL);
-	WAIT_UNTIL(stats_of(world.rivals.one).waiting == 1, SOON_MS);
-	ASSERT_OK(hf_lock_force_release(world.rivals.theirs, NULL));
+	struct waiter *waiter = waiter_start(rivals->mine, NULL);
+	WAIT_UNTIL(stats_of(rivals->one).waiting == 1, SOON_MS);
+	ASSERT_OK(hf_lock_force_release(rivals->theirs, NULL));
 	waiter_finish(waiter);
-	end(&world);
+	end(rivals);
 }
 
 static void clock_set_back_does_not_make_tokens_smaller(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin_server(&world);
-	open_clients(&world);
-	int64_t first = take_token(world.rivals.mine, HF_ACQUIRE(.token = 1));
-	test_host_step(world.host, -60000);
-	uint64_t renewals = stats_of(world.rivals.one).renewals;
-	WAIT_UNTIL(stats_of(world.rivals.one).renewals > renewals, LEASE_MS);
-	ASSERT_OK(hf_lock_release(world.rivals.mine));
-	assert_int_equal(take_token(world.rivals.theirs, HF_ACQUIRE(.token = 1)), first + 1);
-	ASSERT_OK(hf_lock_release(world.rivals.theirs));
-	assert_int_equal(seen_count(&world.seen, HF_LOST), 0);
-	end(&world);
+	struct rivals *rivals = begin();
+	int64_t first = take_token(rivals->mine, HF_ACQUIRE(.token = 1));
+	test_host_step(host, -60000);
+	uint64_t renewals = stats_of(rivals->one).renewals;
+	WAIT_UNTIL(stats_of(rivals->one).renewals > renewals, LEASE_MS);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	assert_int_equal(take_token(rivals->theirs, HF_ACQUIRE(.token = 1)), first + 1);
+	ASSERT_OK(hf_lock_release(rivals->theirs));
+	assert_int_equal(seen_count(&rivals->seen, HF_LOST), 0);
+	end(rivals);
 }
 
 /* ---- a clock that is fast ---- */
@@ -130,22 +115,19 @@ static void clock_set_back_does_not_make_tokens_smaller(void **state)
  */
 static void hold_ends_in_time_where_the_clock_gains_1_percent(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin_server(&world);
-	open_clients(&world);
-	test_host_gain(world.host, 10000);
-	ASSERT_OK(hf_lock_acquire(world.rivals.mine, HF_ACQUIRE(.lease_ms = 2000)));
+	struct rivals *rivals = begin();
+	test_host_gain(host, 10000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.lease_ms = 2000)));
 	bool is_there = true;
 	while (is_there) {
 		is_there = key_exists(live_raw, "orders");
 		if (!is_there)
-			assert_int_equal(hf_lock_remaining(world.rivals.mine, NULL), 0);
+			assert_int_equal(hf_lock_remaining(rivals->mine, NULL), 0);
 	}
-	assert_int_equal(hf_lock_state(world.rivals.mine, NULL), HF_LOST);
-	ASSERT_RC(hf_lock_release(world.rivals.mine), HF_ELOST);
-	end(&world);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_LOST);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
+	end(rivals);
 }
 
 /*
@@ -154,40 +136,34 @@ static void hold_ends_in_time_where_the_clock_gains_1_percent(void **state)
  */
 static void renewals_are_in_time_where_the_clock_gains_50_percent(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin_server(&world);
-	open_clients(&world);
-	test_host_gain(world.host, 500000);
-	ASSERT_OK(hf_lock_acquire(world.rivals.mine, NULL));
-	hf_lock *fixed = open_lock(world.rivals.one, "fixed");
+	struct rivals *rivals = begin();
+	test_host_gain(host, 500000);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	hf_lock *fixed = open_lock(rivals->one, "fixed");
 	ASSERT_OK(hf_lock_acquire(fixed, HF_ACQUIRE(.lease_ms = LEASE_MS)));
 	WAIT_UNTIL(!key_exists(live_raw, "fixed"), LEASE_MS);
 	ASSERT_BETWEEN(hf_lock_remaining(fixed, NULL), 0, LEASE_MS / 3);
-	assert_int_equal(hf_lock_state(world.rivals.mine, NULL), HF_HELD);
-	assert_true(is_held_by(live_raw, "orders", world.rivals.one));
-	ASSERT_OK(hf_lock_release(world.rivals.mine));
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
+	assert_true(is_held_by(live_raw, "orders", rivals->one));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	ASSERT_RC(hf_lock_release(fixed), HF_ELOST);
 	hf_lock_close(fixed);
-	end(&world);
+	end(rivals);
 }
 
 /* A lease of this server ends before a third of it has passed, which is when it is renewed. */
 static void clock_that_is_too_fast_for_renewals_costs_the_hold(void **state)
 {
-	struct world world;
-
 	(void)state;
-	begin_server(&world);
-	open_clients(&world);
-	int64_t first = take_token(world.rivals.mine, HF_ACQUIRE(.token = 1));
-	test_host_gain(world.host, 9000000);
+	struct rivals *rivals = begin();
+	int64_t first = take_token(rivals->mine, HF_ACQUIRE(.token = 1));
+	test_host_gain(host, 9000000);
 	WAIT_UNTIL(!key_exists(live_raw, "orders"), LEASE_MS);
-	test_host_gain(world.host, 0);
-	expect_given_away(&world, first);
-	ASSERT_OK(hf_lock_release(world.rivals.theirs));
-	end(&world);
+	test_host_gain(host, 0);
+	expect_given_away(rivals, first);
+	ASSERT_OK(hf_lock_release(rivals->theirs));
+	end(rivals);
 }
 
 int main(void)

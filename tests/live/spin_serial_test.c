@@ -2,54 +2,43 @@
 #include "live/live.h"
 
 /* A lock that is held, and a client that keeps asking for it. */
-struct watch {
-	hf_client *one;
-	hf_client *two;
-	hf_lock *mine;
-	hf_lock *theirs;
-};
-
-static void begin(struct watch *watch, const hf_lock_options *options)
+static struct rivals *begin(const hf_lock_options *options)
 {
-	watch->one = open_client(NULL);
-	watch->two = open_client(NULL);
-	ASSERT_OK(hf_lock_open(watch->one, HF_SPIN, "orders", &watch->mine));
-	ASSERT_OK(hf_lock_open_with(watch->two, HF_SPIN, "orders", options, &watch->theirs));
-	ASSERT_OK(hf_lock_acquire(watch->mine, NULL));
+	const char *url = test_server_url(live_server);
+	struct rivals *rivals = open_clients(url, NULL, url, NULL);
+	ASSERT_OK(hf_lock_open(rivals->one, HF_SPIN, "orders", &rivals->mine));
+	ASSERT_OK(hf_lock_open_with(rivals->two, HF_SPIN, "orders", options, &rivals->theirs));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	return rivals;
 }
 
-static void end(struct watch *watch)
+static void end(struct rivals *rivals)
 {
-	ASSERT_OK(hf_lock_release(watch->mine));
-	hf_lock_close(watch->mine);
-	hf_lock_close(watch->theirs);
-	ASSERT_OK(hf_client_close(watch->one));
-	ASSERT_OK(hf_client_close(watch->two));
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	close_rivals(rivals);
 }
 
 /* How often it asks in so much time. */
 static uint64_t asks_within(const hf_lock_options *options, int64_t wait_ms)
 {
-	struct watch watch;
-	begin(&watch, options);
+	struct rivals *rivals = begin(options);
 	/* An ask may be in flight when the time is over. */
-	int rc = hf_lock_acquire(watch.theirs, HF_ACQUIRE(.wait_ms = wait_ms));
+	int rc = hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = wait_ms));
 	assert_true(rc == HF_ETIMEDOUT || rc == HF_EUNKNOWN);
-	uint64_t asks = stats_of(watch.two).attempts;
-	assert_int_equal(stats_of(watch.two).waits, 1);
-	end(&watch);
+	uint64_t asks = stats_of(rivals->two).attempts;
+	assert_int_equal(stats_of(rivals->two).waits, 1);
+	end(rivals);
 	return asks;
 }
 
 /* When the first asks were made, as seen in the counter: early ones may be seen late. */
 static void see_asks(const hf_lock_options *options, long long *ret_at, int n)
 {
-	struct watch watch;
-	begin(&watch, options);
+	struct rivals *rivals = begin(options);
 	hf_cancel *cancel = new_cancel();
-	struct waiter *waiter = waiter_start(watch.theirs, HF_ACQUIRE(.cancel = cancel));
+	struct waiter *waiter = waiter_start(rivals->theirs, HF_ACQUIRE(.cancel = cancel));
 	for (int i = 0; i < n;) {
-		uint64_t asks = stats_of(watch.two).attempts;
+		uint64_t asks = stats_of(rivals->two).attempts;
 		long long now = test_now_ms();
 		while (i < n && (uint64_t)i < asks)
 			ret_at[i++] = now;
@@ -58,7 +47,7 @@ static void see_asks(const hf_lock_options *options, long long *ret_at, int n)
 	hf_cancel_fire(cancel);
 	waiter_join(waiter, HF_ECANCELLED);
 	hf_cancel_free(cancel);
-	end(&watch);
+	end(rivals);
 }
 
 /*
@@ -118,15 +107,14 @@ static void most_below_the_first_pause_is_the_first_pause(void **state)
 static void waiters_do_not_ask_more_often_together(void **state)
 {
 	struct waiter *waiter[8];
-	struct watch watch;
 	hf_cancel *cancel = new_cancel();
 
 	(void)state;
-	begin(&watch, HF_LOCK(.spin_factor = 1, .spin_ms = 50));
+	struct rivals *rivals = begin(HF_LOCK(.spin_factor = 1, .spin_ms = 50));
 	long long started_at = test_now_ms();
 	for (int i = 0; i < 8; i++)
-		waiter[i] = waiter_start(watch.theirs, HF_ACQUIRE(.cancel = cancel));
-	WAIT_UNTIL(stats_of(watch.two).attempts >= 8, SOON_MS);
+		waiter[i] = waiter_start(rivals->theirs, HF_ACQUIRE(.cancel = cancel));
+	WAIT_UNTIL(stats_of(rivals->two).attempts >= 8, SOON_MS);
 	/* Only one of them asks, so this took seven pauses. */
 	ASSERT_BETWEEN(test_now_ms() - started_at, 7 * 50 - 10, SOON_MS);
 	hf_cancel_fire(cancel);
@@ -134,7 +122,7 @@ static void waiters_do_not_ask_more_often_together(void **state)
 		waiter_join(waiter[i], HF_ECANCELLED);
 	}
 	hf_cancel_free(cancel);
-	end(&watch);
+	end(rivals);
 }
 
 int main(void)

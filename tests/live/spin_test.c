@@ -39,30 +39,30 @@ static void spin_lock_is_a_hash_with_the_owner(void **state)
 
 static void nobody_subscribes_and_nothing_is_published(void **state)
 {
-	struct rivals r = open_rivals(HF_SPIN, NULL);
+	struct rivals *rivals = open_rivals(HF_SPIN, NULL);
 	struct raw *ear = raw_connect(live_server);
 
 	(void)state;
 	long long published = command_calls(live_raw, "publish");
 	raw_subscribe(ear, CHANNEL);
-	ASSERT_OK(hf_lock_acquire(r.mine, NULL));
-	struct waiter *waiter = waiter_start(r.theirs, NULL);
-	WAIT_UNTIL(stats_of(r.two).attempts >= 5, SOON_MS);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
+	WAIT_UNTIL(stats_of(rivals->two).attempts >= 5, SOON_MS);
 	/* Only our own listener is subscribed. */
 	assert_int_equal(channels(live_raw), 1);
 	assert_int_equal(subscribers(live_raw, CHANNEL), 1);
-	ASSERT_OK(hf_lock_release(r.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	waiter_expect(waiter, 0);
 	ASSERT_OK(waiter_release(waiter));
-	ASSERT_OK(hf_lock_acquire(r.mine, NULL));
-	ASSERT_OK(hf_lock_force_release(r.theirs, NULL));
-	ASSERT_RC(hf_lock_release(r.mine), HF_ELOST);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_OK(hf_lock_force_release(rivals->theirs, NULL));
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
 	assert_null(raw_next_message(ear, 50));
 	assert_int_equal(command_calls(live_raw, "publish"), published);
-	assert_int_equal(stats_of(r.two).wakeups, 0);
+	assert_int_equal(stats_of(rivals->two).wakeups, 0);
 	raw_close(ear);
 	waiter_free(waiter);
-	close_rivals(&r);
+	close_rivals(rivals);
 }
 
 /* ---- asking ---- */
@@ -190,55 +190,56 @@ static void handles_of_one_lock_may_spin_differently(void **state)
 static void pending_acquire_completes_soon_after_the_release(void **state)
 {
 	struct done done = {0};
-	struct rivals r = open_rivals(HF_SPIN, NULL);
+	struct rivals *rivals = open_rivals(HF_SPIN, NULL);
 	hf_owner *owner = new_owner();
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(r.mine, NULL));
-	ASSERT_OK(hf_lock_acquire_async(r.theirs, HF_ACQUIRE(.owner = owner), note_done, &done));
-	WAIT_UNTIL(stats_of(r.two).attempts >= 5, SOON_MS);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_OK(hf_lock_acquire_async(rivals->theirs, HF_ACQUIRE(.owner = owner), note_done,
+	                                &done));
+	WAIT_UNTIL(stats_of(rivals->two).attempts >= 5, SOON_MS);
 	long long released_at = test_now_ms();
-	ASSERT_OK(hf_lock_release(r.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	await_done(&done, 0);
 	/* The longest pause is 128 ms. */
 	ASSERT_BETWEEN(done.at - released_at, 0, 1000);
-	ASSERT_OK(hf_lock_release_with(r.theirs, HF_RELEASE(.owner = owner)));
+	ASSERT_OK(hf_lock_release_with(rivals->theirs, HF_RELEASE(.owner = owner)));
 	hf_owner_free(owner);
-	close_rivals(&r);
+	close_rivals(rivals);
 }
 
 static void timed_and_single_tries_complete_as_they_should(void **state)
 {
 	struct done done = {0};
-	struct rivals r = open_rivals(HF_SPIN, NULL);
+	struct rivals *rivals = open_rivals(HF_SPIN, NULL);
 	hf_owner *owner = new_owner();
 	hf_acquire_options *options = HF_ACQUIRE(.owner = owner, .wait_ms = HF_NOWAIT);
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(r.mine, NULL));
-	ASSERT_OK(hf_lock_acquire_async(r.theirs, options, note_done, &done));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_OK(hf_lock_acquire_async(rivals->theirs, options, note_done, &done));
 	await_done(&done, HF_EBUSY);
-	assert_int_equal(stats_of(r.two).attempts, 1);
+	assert_int_equal(stats_of(rivals->two).attempts, 1);
 	/* It asks only once, so that no ask is in flight when the time is over. */
-	hf_lock *patient = open_spin(r.two, HF_LOCK(.spin_factor = 1, .spin_ms = 60000));
+	hf_lock *patient = open_spin(rivals->two, HF_LOCK(.spin_factor = 1, .spin_ms = 60000));
 	options->wait_ms = 300;
 	long long started_at = test_now_ms();
 	ASSERT_OK(hf_lock_acquire_async(patient, options, note_done, &done));
 	await_done(&done, HF_ETIMEDOUT);
 	ASSERT_BETWEEN(done.at - started_at, 300, 1300);
 	options->wait_ms = 9000;
-	ASSERT_OK(hf_lock_acquire_async(r.theirs, options, note_done, &done));
-	WAIT_UNTIL(stats_of(r.two).waiting == 1, SOON_MS);
-	ASSERT_OK(hf_lock_release(r.mine));
+	ASSERT_OK(hf_lock_acquire_async(rivals->theirs, options, note_done, &done));
+	WAIT_UNTIL(stats_of(rivals->two).waiting == 1, SOON_MS);
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	await_done(&done, 0);
-	ASSERT_OK(hf_lock_release_with(r.theirs, HF_RELEASE(.owner = owner)));
+	ASSERT_OK(hf_lock_release_with(rivals->theirs, HF_RELEASE(.owner = owner)));
 	options->wait_ms = HF_NOWAIT;
-	ASSERT_OK(hf_lock_acquire_async(r.theirs, options, note_done, &done));
+	ASSERT_OK(hf_lock_acquire_async(rivals->theirs, options, note_done, &done));
 	await_done(&done, 0);
-	ASSERT_OK(hf_lock_release_with(r.theirs, HF_RELEASE(.owner = owner)));
+	ASSERT_OK(hf_lock_release_with(rivals->theirs, HF_RELEASE(.owner = owner)));
 	hf_owner_free(owner);
 	hf_lock_close(patient);
-	close_rivals(&r);
+	close_rivals(rivals);
 }
 
 /* ---- options ---- */

@@ -41,18 +41,18 @@ static void life_of_a_lock_needs_no_wall_clock(void **state)
 {
 	(void)state;
 	atomic_store(&questions, 0);
-	struct rivals rivals = open_rivals(HF_REENTRANT, HF_CLIENT(.watchdog_ms = 300));
-	ASSERT_OK(hf_lock_acquire(rivals.mine, NULL));
-	ASSERT_OK(hf_lock_acquire(rivals.mine, NULL));
-	ASSERT_RC(hf_lock_acquire(rivals.theirs, HF_ACQUIRE(.wait_ms = 50)), HF_ETIMEDOUT);
-	WAIT_UNTIL(stats_of(rivals.one).renewals >= 2, SOON_MS);
-	struct waiter *waiter = waiter_start(rivals.theirs, NULL);
-	ASSERT_OK(hf_lock_release(rivals.mine));
-	ASSERT_OK(hf_lock_release(rivals.mine));
+	struct rivals *rivals = open_rivals(HF_REENTRANT, HF_CLIENT(.watchdog_ms = 300));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_RC(hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = 50)), HF_ETIMEDOUT);
+	WAIT_UNTIL(stats_of(rivals->one).renewals >= 2, SOON_MS);
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	waiter_finish(waiter);
-	ASSERT_OK(hf_lock_acquire(rivals.mine, HF_ACQUIRE(.lease_ms = 50, .wait_ms = SOON_MS)));
-	WAIT_UNTIL(hf_lock_state(rivals.mine, NULL) == HF_LOST, SOON_MS);
-	close_rivals(&rivals);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.lease_ms = 50, .wait_ms = SOON_MS)));
+	WAIT_UNTIL(hf_lock_state(rivals->mine, NULL) == HF_LOST, SOON_MS);
+	close_rivals(rivals);
 	assert_int_equal(atomic_load(&questions), 0);
 }
 

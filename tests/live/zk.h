@@ -71,11 +71,12 @@ static inline hf_client *open_zk(const char *more)
 	return open_at(test_zookeeper_url(zk_server, 0), more, NULL);
 }
 
-static inline hf_lock *open_kind(hf_client *client, hf_kind kind, const char *name)
+static inline struct rivals *open_zk_rivals(hf_kind kind, const char *name)
 {
-	hf_lock *lock = NULL;
-	ASSERT_OK(hf_lock_open(client, kind, name, &lock));
-	return lock;
+	const char *url = test_zookeeper_url(zk_server, 0);
+	struct rivals *rivals = open_clients(url, NULL, url, NULL);
+	take_handles(rivals, kind, name);
+	return rivals;
 }
 
 /* ---- queries of the tree ---- */

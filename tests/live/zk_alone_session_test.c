@@ -96,7 +96,7 @@ static void other_client_in_between_is_noticed(void **state)
 {
 	struct taker taker;
 	hf_client *client = open_zk("");
-	hf_lock *theirs = open_kind(client, HF_REENTRANT, "orders");
+	hf_lock *theirs = open_named(client, HF_REENTRANT, "orders");
 
 	(void)state;
 	taker_begin(&taker, HF_REENTRANT, "orders", 3);
@@ -252,9 +252,9 @@ static void nodes_of_other_kinds_in_between_are_seen(void **state)
 {
 	struct taker taker;
 	hf_client *client = open_zk("");
-	hf_lock *leader = open_kind(client, HF_LEADER, "orders");
-	hf_lock *simple = open_kind(client, HF_SIMPLE, "orders");
-	hf_lock *reader = open_kind(client, HF_READ, "orders");
+	hf_lock *leader = open_named(client, HF_LEADER, "orders");
+	hf_lock *simple = open_named(client, HF_SIMPLE, "orders");
+	hf_lock *reader = open_named(client, HF_READ, "orders");
 
 	(void)state;
 	taker_begin(&taker, HF_REENTRANT, "orders", 3);
@@ -285,7 +285,7 @@ static void readers_and_writers_of_a_client_see_each_other(void **state)
 
 	(void)state;
 	taker_begin(&taker, HF_WRITE, "orders", 3);
-	hf_lock *reads = open_kind(taker.client, HF_READ, "orders");
+	hf_lock *reads = open_named(taker.client, HF_READ, "orders");
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(taker_cost(&taker), QUICK);
 		/* A reader: writers are kept out, and another reader is let in. */
@@ -493,7 +493,7 @@ static long long cost_of_session(struct taker *taker, long long began_at)
 static long long cost_of_new_client(void)
 {
 	struct taker fresh = {.zookeeper = zk_server, .client = open_zk("")};
-	fresh.lock = open_kind(fresh.client, HF_REENTRANT, "orders");
+	fresh.lock = open_named(fresh.client, HF_REENTRANT, "orders");
 	long long cost = cost_of_session(&fresh, test_now_ms());
 	taker_end(&fresh);
 	return cost;
@@ -519,7 +519,7 @@ static void session_that_was_replaced_starts_over(void **state)
 
 	(void)state;
 	taker_begin(&taker, HF_REENTRANT, "orders", 10);
-	hf_lock *sign = open_kind(taker.client, HF_REENTRANT, "sign");
+	hf_lock *sign = open_named(taker.client, HF_REENTRANT, "sign");
 	WAIT_UNTIL((first = cost_of_new_client()) != NOT_KNOWN, SOON_MS);
 	for (int i = 0; i < 2; i++) {
 		WAIT_UNTIL((cost = cost_after_replacement(&taker, sign)) != NOT_KNOWN, ENDED_MS);

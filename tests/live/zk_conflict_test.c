@@ -4,8 +4,8 @@
 static void plain_lock_below_a_plain_lock_is_a_conflict(void **state)
 {
 	hf_client *client = open_zk("");
-	hf_lock *upper = open_kind(client, HF_PLAIN, "a");
-	hf_lock *lower = open_kind(client, HF_PLAIN, "a/b");
+	hf_lock *upper = open_named(client, HF_PLAIN, "a");
+	hf_lock *lower = open_named(client, HF_PLAIN, "a/b");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(upper, NULL));
@@ -22,8 +22,8 @@ static void plain_lock_below_a_plain_lock_is_a_conflict(void **state)
 static void semaphore_waits_for_a_plain_lock_on_the_path_of_its_gate(void **state)
 {
 	hf_client *client = open_zk("");
-	hf_lock *plain = open_kind(client, HF_PLAIN, "orders/locks");
-	hf_lock *simple = open_kind(client, HF_SIMPLE, "orders");
+	hf_lock *plain = open_named(client, HF_PLAIN, "orders/locks");
+	hf_lock *simple = open_named(client, HF_SIMPLE, "orders");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(plain, NULL));
@@ -42,8 +42,8 @@ static void semaphore_waits_for_a_plain_lock_on_the_path_of_its_gate(void **stat
 static void semaphore_fails_if_a_plain_lock_is_on_the_path_of_its_leases(void **state)
 {
 	hf_client *client = open_zk("");
-	hf_lock *plain = open_kind(client, HF_PLAIN, "bills/leases");
-	hf_lock *simple = open_kind(client, HF_SIMPLE, "bills");
+	hf_lock *plain = open_named(client, HF_PLAIN, "bills/leases");
+	hf_lock *simple = open_named(client, HF_SIMPLE, "bills");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(plain, NULL));

@@ -27,7 +27,7 @@ static void take_all(hf_client *client, int count, int length)
 		char name[LONG + 40];
 		snprintf(name, sizeof name, "held%d/%0*d", length, length, i);
 		owners[i] = new_owner();
-		locks[i] = open_kind(client, HF_REENTRANT, name);
+		locks[i] = open_named(client, HF_REENTRANT, name);
 		ASSERT_OK(hf_lock_acquire_async(locks[i], HF_ACQUIRE(.owner = owners[i]),
 		                                note_grant, NULL));
 		/* No more at once than the server answers in time. */

@@ -33,9 +33,9 @@ static void reading_begin(struct world *world, struct reading *reading, int numb
 	char name[20], path[24];
 	snprintf(name, sizeof name, "late%d", number);
 	snprintf(path, sizeof path, "/%s", name);
-	reading->write = open_kind(world->one, HF_WRITE, name);
-	reading->read = open_kind(world->one, HF_READ, name);
-	reading->theirs = open_kind(world->two, HF_WRITE, name);
+	reading->write = open_named(world->one, HF_WRITE, name);
+	reading->read = open_named(world->one, HF_READ, name);
+	reading->theirs = open_named(world->two, HF_WRITE, name);
 	reading->owner = new_owner();
 	ASSERT_OK(hf_lock_acquire(reading->write, HF_ACQUIRE(.owner = reading->owner)));
 	reading->writer = waiter_start(reading->theirs, NULL);
@@ -124,7 +124,7 @@ static void plain_lock_granted_too_late_is_granted_again(void **state)
 
 	(void)state;
 	world_begin(&world, NULL, SESSION_MS);
-	hf_lock *lock = open_kind(world.one, HF_PLAIN, "plain");
+	hf_lock *lock = open_named(world.one, HF_PLAIN, "plain");
 	ASSERT_OK(hf_client_ping(world.one, NULL));
 	proxy_hold_replies(world.proxy, true);
 	struct waiter *waiter = waiter_start(lock, NULL);
@@ -272,8 +272,8 @@ static void readers_that_arrive_during_a_force_leave_nothing(void **state)
 
 	(void)state;
 	world_begin(&world, NULL, SESSION_MS);
-	hf_lock *theirs = open_kind(world.two, HF_READ, "rows");
-	hf_lock *mine = open_kind(world.one, HF_READ, "rows");
+	hf_lock *theirs = open_named(world.two, HF_READ, "rows");
+	hf_lock *mine = open_named(world.one, HF_READ, "rows");
 	ASSERT_OK(hf_lock_acquire(theirs, NULL));
 	ASSERT_OK(hf_client_ping(world.one, NULL));
 	proxy_hold_replies(world.proxy, true);

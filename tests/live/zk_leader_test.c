@@ -7,30 +7,6 @@
 
 #include <unistd.h>
 
-/* Two clients for one office. */
-struct pair {
-	hf_client *one;
-	hf_client *two;
-	hf_lock *mine;
-	hf_lock *theirs;
-};
-
-static void begin(struct pair *pair)
-{
-	pair->one = open_zk("");
-	pair->two = open_zk("");
-	pair->mine = open_kind(pair->one, HF_LEADER, "elect");
-	pair->theirs = open_kind(pair->two, HF_LEADER, "elect");
-}
-
-static void end(struct pair *pair)
-{
-	hf_lock_close(pair->mine);
-	hf_lock_close(pair->theirs);
-	ASSERT_OK(hf_client_close(pair->one));
-	ASSERT_OK(hf_client_close(pair->two));
-}
-
 /* A candidate that has n - 1 others before it now. */
 static struct waiter *stand(hf_lock *lock, const char *value, int n)
 {
@@ -77,30 +53,29 @@ static void candidate_is_a_latch_node_with_its_value(void **state)
 	char path[700], identity[200];
 	struct zk_raw_stat stat;
 	struct zk_raw_data data;
-	struct pair pair;
 
 	(void)state;
-	begin(&pair);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "node-a")));
+	struct rivals *rivals = open_zk_rivals(HF_LEADER, "elect");
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = "node-a")));
 	read_only_child(zk_eye, "/elect", path, sizeof path, &stat);
 	check_name(strrchr(path, '/') + 1);
 	assert_string_equal(path + strlen(path) - 10, "0000000000");
 	assert_true(stat.owner != 0);
 	assert_int_equal(stat.version, 0);
-	assert_int_equal(token_of(pair.mine, NULL), stat.czxid);
+	assert_int_equal(token_of(rivals->mine, NULL), stat.czxid);
 	assert_int_equal(zk_raw_get(zk_eye, path, &data, NULL), 0);
 	assert_int_equal(data.length, 6);
 	assert_memory_equal(data.bytes, "node-a", 6);
 	free(data.bytes);
-	ASSERT_OK(hf_lock_identity(pair.mine, NULL, identity, sizeof identity));
+	ASSERT_OK(hf_lock_identity(rivals->mine, NULL, identity, sizeof identity));
 	assert_string_equal(identity, strrchr(path, '/') + 1);
 	assert_int_equal(zk_raw_exists(zk_eye, "/elect", &stat), 0);
 	assert_int_equal(stat.owner, 0);
 	assert_int_equal(stat.length, 0);
-	ASSERT_OK(hf_lock_release(pair.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	assert_int_equal(count_children(zk_eye, "/elect"), 0);
-	ASSERT_RC(hf_lock_release(pair.mine), HF_ENOTHELD);
-	end(&pair);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ENOTHELD);
+	close_rivals(rivals);
 }
 
 static void without_a_value_the_note_is_its_data(void **state)
@@ -110,8 +85,8 @@ static void without_a_value_the_note_is_its_data(void **state)
 	hf_client *noted = open_at(test_zookeeper_url(zk_server, 0), "",
 	                           HF_CLIENT(.describe = "nightly report"));
 	hf_client *silent = open_zk("");
-	hf_lock *lock = open_kind(noted, HF_LEADER, "elect");
-	hf_lock *other = open_kind(silent, HF_LEADER, "elect");
+	hf_lock *lock = open_named(noted, HF_LEADER, "elect");
+	hf_lock *other = open_named(silent, HF_LEADER, "elect");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
@@ -153,7 +128,7 @@ static void value_of_a_mutex_is_its_data_too(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-		hf_lock *lock = open_kind(client, kinds[i], "select");
+		hf_lock *lock = open_named(client, kinds[i], "select");
 		ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.value = "node-a")));
 		read_only_child(zk_eye, "/select", path, sizeof path, &stat);
 		char *data = data_of(path);
@@ -173,34 +148,32 @@ static void value_has_a_limit(void **state)
 	char path[700];
 	struct zk_raw_stat stat;
 	struct noted noted;
-	struct pair pair;
 	char *most = long_text(1000), *more = long_text(1001);
 
 	(void)state;
-	begin(&pair);
-	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = more)), HF_EINVAL);
+	struct rivals *rivals = open_zk_rivals(HF_LEADER, "elect");
+	ASSERT_RC(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = more)), HF_EINVAL);
 	ASSERT_CONTAINS(hf_error_detail(), "value");
 	assert_int_equal(count_children(zk_eye, "/elect"), -1);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = most)));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = most)));
 	read_only_child(zk_eye, "/elect", path, sizeof path, &stat);
 	char *data = data_of(path);
 	assert_string_equal(data, most);
-	inspect_lock(pair.two, "elect", &noted);
+	inspect_lock(rivals->two, "elect", &noted);
 	assert_string_equal(noted.text, most);
 	free(data);
 	free(most);
 	free(more);
-	end(&pair);
+	close_rivals(rivals);
 }
 
 static void members_of_a_multi_lock_have_values_of_their_own(void **state)
 {
 	hf_lock *multi = NULL;
-	struct pair pair;
 
 	(void)state;
-	begin(&pair);
-	hf_lock *parts[] = {pair.mine, open_kind(pair.one, HF_REENTRANT, "orders")};
+	struct rivals *rivals = open_zk_rivals(HF_LEADER, "elect");
+	hf_lock *parts[] = {rivals->mine, open_named(rivals->one, HF_REENTRANT, "orders")};
 	ASSERT_OK(hf_lock_open_multi(parts, 2, &multi));
 	ASSERT_RC(hf_lock_acquire(multi, HF_ACQUIRE(.value = "x")), HF_EINVAL);
 	ASSERT_CONTAINS(hf_error_detail(), "value");
@@ -209,7 +182,7 @@ static void members_of_a_multi_lock_have_values_of_their_own(void **state)
 	ASSERT_OK(hf_lock_release(multi));
 	hf_lock_close(multi);
 	hf_lock_close(parts[1]);
-	end(&pair);
+	close_rivals(rivals);
 }
 
 /* ---- the order ---- */
@@ -219,19 +192,18 @@ static void members_of_a_multi_lock_have_values_of_their_own(void **state)
 static void first_leads_and_the_others_follow_in_order(void **state)
 {
 	struct waiter *waiters[CANDIDATES];
-	struct pair pair;
 
 	(void)state;
-	begin(&pair);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "first")));
-	int64_t last = token_of(pair.mine, NULL);
+	struct rivals *rivals = open_zk_rivals(HF_LEADER, "elect");
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = "first")));
+	int64_t last = token_of(rivals->mine, NULL);
 	for (int i = 0; i < CANDIDATES; i++)
-		waiters[i] = stand(i % 2 ? pair.mine : pair.theirs, "next", i + 2);
-	ASSERT_OK(hf_lock_release(pair.mine));
+		waiters[i] = stand(i % 2 ? rivals->mine : rivals->theirs, "next", i + 2);
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	for (int i = 0; i < CANDIDATES; i++) {
 		waiter_expect(waiters[i], 0);
-		ASSERT_OK(hf_client_ping(pair.one, NULL));
-		ASSERT_OK(hf_client_ping(pair.two, NULL));
+		ASSERT_OK(hf_client_ping(rivals->one, NULL));
+		ASSERT_OK(hf_client_ping(rivals->two, NULL));
 		for (int j = i + 1; j < CANDIDATES; j++)
 			assert_false(waiter_is_over(waiters[j]));
 		assert_int_equal(count_children(zk_eye, "/elect"), CANDIDATES - i);
@@ -241,88 +213,85 @@ static void first_leads_and_the_others_follow_in_order(void **state)
 		waiter_finish(waiters[i]);
 	}
 	assert_int_equal(count_children(zk_eye, "/elect"), 0);
-	end(&pair);
+	close_rivals(rivals);
 }
 
 static void candidate_that_gives_up_leaves_nothing(void **state)
 {
 	hf_cancel *cancel = new_cancel();
-	struct pair pair;
 
 	(void)state;
-	begin(&pair);
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
-	ASSERT_RC(hf_lock_acquire(pair.theirs, HF_ACQUIRE(.wait_ms = HF_NOWAIT, .value = "b")),
+	struct rivals *rivals = open_zk_rivals(HF_LEADER, "elect");
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_RC(hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = HF_NOWAIT, .value = "b")),
 	          HF_EBUSY);
 	WAIT_UNTIL(count_children(zk_eye, "/elect") == 1, SOON_MS);
-	ASSERT_RC(hf_lock_acquire(pair.theirs, HF_ACQUIRE(.wait_ms = 150, .value = "b")),
+	ASSERT_RC(hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = 150, .value = "b")),
 	          HF_ETIMEDOUT);
 	WAIT_UNTIL(count_children(zk_eye, "/elect") == 1, SOON_MS);
 	struct waiter *middle =
-		waiter_start(pair.theirs, HF_ACQUIRE(.cancel = cancel, .value = "b"));
+		waiter_start(rivals->theirs, HF_ACQUIRE(.cancel = cancel, .value = "b"));
 	WAIT_UNTIL(count_children(zk_eye, "/elect") == 2, SOON_MS);
-	struct waiter *last = stand(pair.theirs, "c", 3);
+	struct waiter *last = stand(rivals->theirs, "c", 3);
 	hf_cancel_fire(cancel);
 	waiter_expect(middle, HF_ECANCELLED);
 	WAIT_UNTIL(count_children(zk_eye, "/elect") == 2, SOON_MS);
-	ASSERT_OK(hf_client_ping(pair.two, NULL));
+	ASSERT_OK(hf_client_ping(rivals->two, NULL));
 	assert_false(waiter_is_over(last));
-	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
-	ASSERT_OK(hf_lock_release(pair.mine));
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	waiter_expect(last, 0);
 	ASSERT_OK(waiter_release(last));
 	waiter_free(middle);
 	waiter_free(last);
 	hf_cancel_free(cancel);
-	end(&pair);
+	close_rivals(rivals);
 }
 
 static void leader_may_be_elected_again_and_resigns_as_often(void **state)
 {
 	char before[700], after[700];
 	struct zk_raw_stat stat;
-	struct pair pair;
 	int64_t count;
 
 	(void)state;
-	begin(&pair);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "node-a")));
+	struct rivals *rivals = open_zk_rivals(HF_LEADER, "elect");
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = "node-a")));
 	read_only_child(zk_eye, "/elect", before, sizeof before, &stat);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "another")));
-	ASSERT_OK(hf_lock_hold_count(pair.mine, NULL, &count));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = "another")));
+	ASSERT_OK(hf_lock_hold_count(rivals->mine, NULL, &count));
 	assert_int_equal(count, 2);
 	read_only_child(zk_eye, "/elect", after, sizeof after, &stat);
 	assert_string_equal(before, after);
 	char *data = data_of(after);
 	assert_string_equal(data, "node-a");
 	free(data);
-	ASSERT_OK(hf_lock_release(pair.mine));
-	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
-	ASSERT_OK(hf_lock_release(pair.mine));
-	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_FREE);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_FREE);
 	assert_int_equal(count_children(zk_eye, "/elect"), 0);
-	end(&pair);
+	close_rivals(rivals);
 }
 
 static void token_grows_from_leader_to_leader(void **state)
 {
-	struct pair pair;
 	int64_t last = 0, known;
 
 	(void)state;
-	begin(&pair);
+	struct rivals *rivals = open_zk_rivals(HF_LEADER, "elect");
 	for (int i = 0; i < 6; i++) {
-		hf_lock *lock = i % 2 ? pair.mine : pair.theirs;
+		hf_lock *lock = i % 2 ? rivals->mine : rivals->theirs;
 		ASSERT_OK(hf_lock_acquire(lock, NULL));
 		assert_true(token_of(lock, NULL) > last);
 		last = token_of(lock, NULL);
-		ASSERT_OK(hf_lock_last_token(pair.mine, &known));
+		ASSERT_OK(hf_lock_last_token(rivals->mine, &known));
 		assert_int_equal(known, last);
 		ASSERT_OK(hf_lock_release(lock));
 		if (i == 3)
 			assert_int_equal(zk_raw_delete_tree(zk_eye, "/elect"), 0);
 	}
-	end(&pair);
+	close_rivals(rivals);
 }
 
 /* ---- other programs ---- */
@@ -330,18 +299,17 @@ static void token_grows_from_leader_to_leader(void **state)
 static void peer_before_us_leads_and_peer_after_us_waits(void **state)
 {
 	struct noted noted;
-	struct pair pair;
 
 	(void)state;
-	begin(&pair);
+	struct rivals *rivals = open_zk_rivals(HF_LEADER, "elect");
 	assert_int_equal(zk_raw_create(zk_eye, "/elect", "", ZK_RAW_CONTAINER, NULL, NULL), 0);
 	char *before, *later;
 	make_peer("java-1", &before);
-	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	ASSERT_RC(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 	WAIT_UNTIL(count_children(zk_eye, "/elect") == 1, SOON_MS);
-	struct waiter *waiter = stand(pair.mine, "node-a", 2);
+	struct waiter *waiter = stand(rivals->mine, "node-a", 2);
 	make_peer("java-2", &later);
-	inspect_lock(pair.two, "elect", &noted);
+	inspect_lock(rivals->two, "elect", &noted);
 	assert_string_equal(noted.kind, "leader");
 	assert_string_equal(noted.text, "java-1");
 	assert_string_equal(noted.owner, strrchr(before, '/') + 1);
@@ -352,44 +320,43 @@ static void peer_before_us_leads_and_peer_after_us_waits(void **state)
 	assert_false(waiter_is_over(waiter));
 	assert_int_equal(zk_raw_delete(zk_eye, before, -1), 0);
 	waiter_expect(waiter, 0);
-	inspect_lock(pair.two, "elect", &noted);
+	inspect_lock(rivals->two, "elect", &noted);
 	assert_string_equal(noted.text, "node-a");
 	assert_int_equal(noted.waiters, 1);
 	assert_string_equal(noted.waiter_text[0], "java-2");
 	ASSERT_OK(waiter_release(waiter));
-	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	ASSERT_RC(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 	assert_int_equal(zk_raw_delete(zk_eye, later, -1), 0);
 	waiter_free(waiter);
 	free(before);
 	free(later);
-	end(&pair);
+	close_rivals(rivals);
 }
 
 /* On one path they are in one queue, at least between programs that use this library. */
 static void leader_and_mutex_of_one_path_exclude_each_other(void **state)
 {
 	struct noted noted;
-	struct pair pair;
 
 	(void)state;
-	begin(&pair);
-	hf_lock *mutex = open_kind(pair.two, HF_REENTRANT, "elect");
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "leads")));
+	struct rivals *rivals = open_zk_rivals(HF_LEADER, "elect");
+	hf_lock *mutex = open_named(rivals->two, HF_REENTRANT, "elect");
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = "leads")));
 	ASSERT_RC(hf_lock_acquire(mutex, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 	WAIT_UNTIL(count_children(zk_eye, "/elect") == 1, SOON_MS);
 	struct waiter *locker = stand(mutex, "locks", 2);
-	struct waiter *leader = stand(pair.theirs, "leads next", 3);
-	inspect_lock(pair.one, "elect", &noted);
+	struct waiter *leader = stand(rivals->theirs, "leads next", 3);
+	inspect_lock(rivals->one, "elect", &noted);
 	assert_string_equal(noted.kind, "leader");
 	assert_string_equal(noted.text, "leads");
 	assert_int_equal(noted.waiters, 2);
 	assert_string_equal(noted.waiter_text[0], "locks");
 	assert_string_equal(noted.waiter_text[1], "leads next");
-	ASSERT_OK(hf_lock_release(pair.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	waiter_expect(locker, 0);
-	ASSERT_OK(hf_client_ping(pair.two, NULL));
+	ASSERT_OK(hf_client_ping(rivals->two, NULL));
 	assert_false(waiter_is_over(leader));
-	inspect_lock(pair.one, "elect", &noted);
+	inspect_lock(rivals->one, "elect", &noted);
 	assert_string_equal(noted.kind, "reentrant");
 	assert_string_equal(noted.text, "locks");
 	ASSERT_OK(waiter_release(locker));
@@ -398,7 +365,7 @@ static void leader_and_mutex_of_one_path_exclude_each_other(void **state)
 	waiter_free(locker);
 	waiter_free(leader);
 	hf_lock_close(mutex);
-	end(&pair);
+	close_rivals(rivals);
 }
 
 /* ---- the leader as others see it ---- */
@@ -409,28 +376,27 @@ static void every_client_sees_the_leader_and_the_candidates(void **state)
 	struct waiter *waiters[4];
 	struct noted noted, listed = {0};
 	char holder[200], identity[200];
-	struct pair pair;
 	int flag;
 
 	(void)state;
-	begin(&pair);
-	inspect_lock(pair.two, "elect", &noted);
+	struct rivals *rivals = open_zk_rivals(HF_LEADER, "elect");
+	inspect_lock(rivals->two, "elect", &noted);
 	assert_int_equal(noted.rows, 0);
-	ASSERT_OK(hf_lock_is_locked(pair.theirs, &flag));
+	ASSERT_OK(hf_lock_is_locked(rivals->theirs, &flag));
 	assert_int_equal(flag, 0);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "node-a")));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = "node-a")));
 	for (int i = 0; i < 4; i++)
-		waiters[i] = stand(i % 2 ? pair.mine : pair.theirs, values[i], i + 2);
-	inspect_lock(pair.two, "elect", &noted);
+		waiters[i] = stand(i % 2 ? rivals->mine : rivals->theirs, values[i], i + 2);
+	inspect_lock(rivals->two, "elect", &noted);
 	assert_int_equal(noted.rows, 1);
 	assert_string_equal(noted.name, "elect");
 	assert_string_equal(noted.kind, "leader");
-	assert_int_equal(noted.token, token_of(pair.mine, NULL));
+	assert_int_equal(noted.token, token_of(rivals->mine, NULL));
 	assert_int_equal(noted.holders, 1);
 	assert_string_equal(noted.text, "node-a");
 	assert_string_equal(noted.host, "");
 	assert_int_equal(noted.pid, 0);
-	ASSERT_OK(hf_lock_identity(pair.mine, NULL, identity, sizeof identity));
+	ASSERT_OK(hf_lock_identity(rivals->mine, NULL, identity, sizeof identity));
 	assert_string_equal(noted.owner, identity);
 	assert_int_equal(noted.waiters, 4);
 	for (int i = 0; i < 4; i++) {
@@ -439,45 +405,44 @@ static void every_client_sees_the_leader_and_the_candidates(void **state)
 	}
 	assert_string_equal(noted.waiter[4], "");
 	assert_string_equal(noted.waiter_text[4], "");
-	ASSERT_OK(hf_client_list(pair.two, "el*", note_info, &listed));
+	ASSERT_OK(hf_client_list(rivals->two, "el*", note_info, &listed));
 	assert_int_equal(listed.rows, 1);
 	assert_string_equal(listed.text, "node-a");
 	assert_string_equal(listed.waiter_text[3], "node-e");
-	ASSERT_OK(hf_lock_holder(pair.theirs, holder, sizeof holder));
+	ASSERT_OK(hf_lock_holder(rivals->theirs, holder, sizeof holder));
 	assert_string_equal(holder, identity);
-	ASSERT_OK(hf_lock_is_held(pair.mine, NULL, &flag));
+	ASSERT_OK(hf_lock_is_held(rivals->mine, NULL, &flag));
 	assert_int_equal(flag, 1);
-	ASSERT_OK(hf_lock_is_held(pair.theirs, NULL, &flag));
+	ASSERT_OK(hf_lock_is_held(rivals->theirs, NULL, &flag));
 	assert_int_equal(flag, 0);
-	ASSERT_OK(hf_lock_release(pair.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	for (int i = 0; i < 4; i++) {
 		waiter_expect(waiters[i], 0);
-		inspect_lock(pair.two, "elect", &noted);
+		inspect_lock(rivals->two, "elect", &noted);
 		assert_string_equal(noted.text, values[i]);
 		assert_int_equal(noted.waiters, 3 - i);
 		waiter_finish(waiters[i]);
 	}
-	end(&pair);
+	close_rivals(rivals);
 }
 
 static void notes_of_candidates_are_read_by_their_lines(void **state)
 {
 	struct noted noted;
-	struct pair pair;
 	hf_client *describer = open_at(test_zookeeper_url(zk_server, 0), "",
 	                               HF_CLIENT(.describe = "nightly report"));
-	hf_lock *lock = open_kind(describer, HF_LEADER, "elect");
+	hf_lock *lock = open_named(describer, HF_LEADER, "elect");
 
 	(void)state;
-	begin(&pair);
+	struct rivals *rivals = open_zk_rivals(HF_LEADER, "elect");
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	struct waiter *described = stand(lock, NULL, 2);
-	struct waiter *silent = stand(pair.mine, NULL, 3);
-	struct waiter *lines = stand(pair.mine, "two\nlines", 4);
+	struct waiter *silent = stand(rivals->mine, NULL, 3);
+	struct waiter *lines = stand(rivals->mine, "two\nlines", 4);
 	char *huge = long_text(3000);
 	char *peer;
 	make_peer(huge, &peer);
-	inspect_lock(pair.two, "elect", &noted);
+	inspect_lock(rivals->two, "elect", &noted);
 	assert_string_equal(noted.text, "nightly report");
 	assert_int_equal(noted.pid, getpid());
 	assert_true(noted.host[0] != 0);
@@ -497,7 +462,7 @@ static void notes_of_candidates_are_read_by_their_lines(void **state)
 	free(huge);
 	hf_lock_close(lock);
 	ASSERT_OK(hf_client_close(describer));
-	end(&pair);
+	close_rivals(rivals);
 }
 
 /* ---- calls that do not wait ---- */
@@ -508,7 +473,7 @@ static void value_of_an_asynchronous_candidate_is_copied(void **state)
 	struct noted noted;
 	/* Not connected yet when the call returns, so the node is made after the value is gone. */
 	hf_client *lazy = open_zk("?lazy=yes");
-	hf_lock *lock = open_kind(lazy, HF_LEADER, "elect");
+	hf_lock *lock = open_named(lazy, HF_LEADER, "elect");
 	hf_owner *owners[] = {new_owner(), new_owner(), new_owner()};
 
 	(void)state;
@@ -555,20 +520,19 @@ static void leader_whose_node_is_deleted_learns_it_and_the_next_leads(void **sta
 	struct seen *seen = check_alloc(sizeof(*seen));
 	char path[700];
 	struct zk_raw_stat stat;
-	struct pair pair;
 
 	(void)state;
-	begin(&pair);
+	struct rivals *rivals = open_zk_rivals(HF_LEADER, "elect");
 	hf_client *client =
 		open_at(test_zookeeper_url(zk_server, 0), "", HF_CLIENT(EVENTS_TO(seen)));
-	hf_lock *lock = open_kind(client, HF_LEADER, "elect");
+	hf_lock *lock = open_named(client, HF_LEADER, "elect");
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.value = "node-a")));
 	read_only_child(zk_eye, "/elect", path, sizeof path, &stat);
 	int64_t token = token_of(lock, NULL);
-	struct waiter *waiter = stand(pair.theirs, "node-b", 2);
+	struct waiter *waiter = stand(rivals->theirs, "node-b", 2);
 	assert_int_equal(zk_raw_delete(zk_eye, path, -1), 0);
 	waiter_expect(waiter, 0);
-	assert_true(token_of(pair.theirs, waiter->options.owner) > token);
+	assert_true(token_of(rivals->theirs, waiter->options.owner) > token);
 	WAIT_UNTIL(hf_lock_state(lock, NULL) == HF_LOST, 2000);
 	WAIT_UNTIL(seen_count(seen, HF_LOST) == 1, 1000);
 	assert_string_equal(seen->name, "elect");
@@ -583,40 +547,37 @@ static void leader_whose_node_is_deleted_learns_it_and_the_next_leads(void **sta
 	hf_lock_close(lock);
 	ASSERT_OK(hf_client_close(client));
 	free(seen);
-	end(&pair);
+	close_rivals(rivals);
 }
 
 static void leader_can_be_put_down_by_force(void **state)
 {
-	struct pair pair;
 	int was_held = -7;
 
 	(void)state;
-	begin(&pair);
-	ASSERT_OK(hf_lock_force_release(pair.theirs, &was_held));
+	struct rivals *rivals = open_zk_rivals(HF_LEADER, "elect");
+	ASSERT_OK(hf_lock_force_release(rivals->theirs, &was_held));
 	assert_int_equal(was_held, 0);
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
-	ASSERT_OK(hf_lock_force_release(pair.theirs, &was_held));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_OK(hf_lock_force_release(rivals->theirs, &was_held));
 	assert_int_equal(was_held, 1);
-	WAIT_UNTIL(hf_lock_state(pair.mine, NULL) == HF_LOST, 2000);
-	ASSERT_RC(hf_lock_release(pair.mine), HF_ELOST);
-	end(&pair);
+	WAIT_UNTIL(hf_lock_state(rivals->mine, NULL) == HF_LOST, 2000);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
+	close_rivals(rivals);
 }
 
 static void closing_the_leaders_client_lets_the_next_lead(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
-	struct waiter *waiter = stand(pair.theirs, "node-b", 2);
-	ASSERT_OK(hf_client_close(pair.one));
-	pair.one = NULL;
+	struct rivals *rivals = open_zk_rivals(HF_LEADER, "elect");
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = stand(rivals->theirs, "node-b", 2);
+	ASSERT_OK(hf_client_close(rivals->one));
+	rivals->one = NULL;
 	waiter_expect(waiter, 0);
 	assert_int_equal(count_children(zk_eye, "/elect"), 1);
 	waiter_finish(waiter);
-	end(&pair);
+	close_rivals(rivals);
 }
 
 int main(void)

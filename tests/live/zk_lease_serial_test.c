@@ -16,7 +16,7 @@ static void spin_until(long long moment)
 static void release_in_the_moment_of_the_end_is_answered(void **state)
 {
 	hf_client *client = open_zk("");
-	hf_lock *lock = open_kind(client, HF_REENTRANT, "orders");
+	hf_lock *lock = open_named(client, HF_REENTRANT, "orders");
 	int released = 0, lost = 0;
 	(void)state;
 	for (int i = 0; i < ROUNDS; i++) {
@@ -61,7 +61,7 @@ static void permit_given_back_in_the_moment_of_its_end_is_answered(void **state)
 static void short_lease_is_at_risk_in_its_last_third(void **state)
 {
 	hf_client *client = open_zk("?session=10s");
-	hf_lock *lock = open_kind(client, HF_REENTRANT, "orders");
+	hf_lock *lock = open_named(client, HF_REENTRANT, "orders");
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = 1500)));
 	assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);

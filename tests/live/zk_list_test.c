@@ -87,9 +87,9 @@ static void since_and_lease_are_those_of_node_and_session(void **state)
 {
 	hf_client *client = open_described("nightly"), *other = open_described("other");
 	hf_client *third = open_described("third");
-	hf_lock *mine = open_kind(client, HF_REENTRANT, "orders");
-	hf_lock *theirs = open_kind(other, HF_REENTRANT, "orders");
-	hf_lock *thirds = open_kind(third, HF_REENTRANT, "orders");
+	hf_lock *mine = open_named(client, HF_REENTRANT, "orders");
+	hf_lock *theirs = open_named(other, HF_REENTRANT, "orders");
+	hf_lock *thirds = open_named(third, HF_REENTRANT, "orders");
 	char path[700];
 	struct zk_raw_stat stat;
 
@@ -172,8 +172,8 @@ static int note_name(void *arg, const hf_info *info)
 static void several_names_are_inspected_in_their_order(void **state)
 {
 	hf_client *client = open_zk("");
-	hf_lock *locks[] = {open_kind(client, HF_REENTRANT, "a"), open_kind(client, HF_PLAIN, "c"),
-	                    open_kind(client, HF_READ, "d")};
+	hf_lock *locks[] = {open_named(client, HF_REENTRANT, "a"),
+	                    open_named(client, HF_PLAIN, "c"), open_named(client, HF_READ, "d")};
 	char names[8] = "";
 
 	(void)state;

@@ -14,7 +14,7 @@ static void a_pair_is_counted(void **state)
 static void a_deleted_node_is_a_loss(void **state)
 {
 	hf_client *client = open_zk("?metrics=yes");
-	hf_lock *lock = open_kind(client, HF_REENTRANT, "orders");
+	hf_lock *lock = open_named(client, HF_REENTRANT, "orders");
 	char path[700];
 	struct zk_raw_stat stat;
 	(void)state;

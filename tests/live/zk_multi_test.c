@@ -179,13 +179,13 @@ static void reader_and_simple_mutex_are_held_as_one(void **state)
 {
 	(void)state;
 	begin(0);
-	hf_lock *mine = combine(open_kind(world.zk_one, HF_READ, "a"),
-	                        open_kind(world.zk_one, HF_SIMPLE, "b"));
-	hf_lock *theirs = combine(open_kind(world.zk_two, HF_SIMPLE, "b"),
-	                          open_kind(world.zk_two, HF_READ, "a"));
-	hf_lock *reader = open_kind(world.zk_two, HF_READ, "a");
-	hf_lock *writer = open_kind(world.zk_two, HF_WRITE, "a");
-	hf_lock *simple = open_kind(world.zk_two, HF_SIMPLE, "b");
+	hf_lock *mine = combine(open_named(world.zk_one, HF_READ, "a"),
+	                        open_named(world.zk_one, HF_SIMPLE, "b"));
+	hf_lock *theirs = combine(open_named(world.zk_two, HF_SIMPLE, "b"),
+	                          open_named(world.zk_two, HF_READ, "a"));
+	hf_lock *reader = open_named(world.zk_two, HF_READ, "a");
+	hf_lock *writer = open_named(world.zk_two, HF_WRITE, "a");
+	hf_lock *simple = open_named(world.zk_two, HF_SIMPLE, "b");
 	ASSERT_OK(hf_lock_acquire(mine, NULL));
 	assert_int_equal(nodes("/a"), 1);
 	assert_int_equal(nodes("/b/leases"), 1);
@@ -396,10 +396,10 @@ static void opposite_orders_of_one_client_do_not_wait_for_each_other(void **stat
 {
 	(void)state;
 	begin(0);
-	run_against_each_other(combine(open_kind(world.zk_one, HF_SIMPLE, "b"),
-	                               open_kind(world.zk_one, HF_WRITE, "a")),
-	                       combine(open_kind(world.zk_one, HF_WRITE, "a"),
-	                               open_kind(world.zk_one, HF_SIMPLE, "b")));
+	run_against_each_other(combine(open_named(world.zk_one, HF_SIMPLE, "b"),
+	                               open_named(world.zk_one, HF_WRITE, "a")),
+	                       combine(open_named(world.zk_one, HF_WRITE, "a"),
+	                               open_named(world.zk_one, HF_SIMPLE, "b")));
 	assert_int_equal(nodes("/a") + nodes("/b/leases") + nodes("/b/locks"), 0);
 	end();
 }
@@ -411,9 +411,9 @@ static void red_lock_of_zookeeper_is_refused(void **state)
 
 	(void)state;
 	begin(0);
-	members[0] = open_kind(world.redis_one, HF_REENTRANT, "a");
-	members[1] = open_kind(world.zk_one, HF_REENTRANT, "a");
-	members[2] = open_kind(world.zk_two, HF_REENTRANT, "a");
+	members[0] = open_named(world.redis_one, HF_REENTRANT, "a");
+	members[1] = open_named(world.zk_one, HF_REENTRANT, "a");
+	members[2] = open_named(world.zk_two, HF_REENTRANT, "a");
 	ASSERT_RC(hf_lock_open_red(members, 3, &red), HF_ENOTSUP);
 	ASSERT_CONTAINS(hf_error_detail(), "members[1]");
 	for (int i = 0; i < 3; i++)

@@ -28,7 +28,7 @@ static void lock_is_a_protected_node_of_the_session(void **state)
 	struct zk_raw_stat stat;
 	struct zk_raw_data data;
 	hf_client *client = open_zk("");
-	hf_lock *lock = open_kind(client, HF_REENTRANT, "a/b/c");
+	hf_lock *lock = open_named(client, HF_REENTRANT, "a/b/c");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
@@ -68,7 +68,7 @@ static void every_kind_of_mutex_is_the_same_node(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-		hf_lock *lock = open_kind(client, kinds[i], "orders");
+		hf_lock *lock = open_named(client, kinds[i], "orders");
 		ASSERT_OK(hf_lock_acquire(lock, NULL));
 		read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
 		check_protected_name(strrchr(path, '/') + 1);
@@ -124,7 +124,7 @@ static void description_is_the_nodes_data(void **state)
 	struct zk_raw_data data;
 	hf_client *client = open_at(test_zookeeper_url(zk_server, 0), "",
 	                            HF_CLIENT(.describe = "nightly report"));
-	hf_lock *lock = open_kind(client, HF_REENTRANT, "orders");
+	hf_lock *lock = open_named(client, HF_REENTRANT, "orders");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
@@ -139,7 +139,7 @@ static void description_is_the_nodes_data(void **state)
 static void token_grows_even_when_the_folder_begins_anew(void **state)
 {
 	hf_client *client = open_zk("");
-	hf_lock *lock = open_kind(client, HF_FENCED, "orders");
+	hf_lock *lock = open_named(client, HF_FENCED, "orders");
 	int64_t last = 0;
 
 	(void)state;
@@ -162,7 +162,7 @@ static void nested_levels_send_nothing(void **state)
 	struct zk_raw_stat stat;
 	char before[700], after[700];
 	hf_client *client = open_zk("");
-	hf_lock *lock = open_kind(client, HF_REENTRANT, "orders");
+	hf_lock *lock = open_named(client, HF_REENTRANT, "orders");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
@@ -191,8 +191,8 @@ static void queries_report_what_the_server_has(void **state)
 	struct zk_raw_stat stat;
 	hf_client *one = open_zk("");
 	hf_client *two = open_zk("");
-	hf_lock *mine = open_kind(one, HF_REENTRANT, "orders");
-	hf_lock *theirs = open_kind(two, HF_REENTRANT, "orders");
+	hf_lock *mine = open_named(one, HF_REENTRANT, "orders");
+	hf_lock *theirs = open_named(two, HF_REENTRANT, "orders");
 
 	(void)state;
 	ASSERT_OK(hf_lock_is_locked(mine, &flag));
@@ -229,8 +229,8 @@ static void forced_release_is_reported_to_the_holder(void **state)
 	int was_held = -1;
 	hf_client *one = open_zk("");
 	hf_client *two = open_zk("");
-	hf_lock *mine = open_kind(one, HF_REENTRANT, "orders");
-	hf_lock *theirs = open_kind(two, HF_REENTRANT, "orders");
+	hf_lock *mine = open_named(one, HF_REENTRANT, "orders");
+	hf_lock *theirs = open_named(two, HF_REENTRANT, "orders");
 
 	(void)state;
 	ASSERT_OK(hf_lock_force_release(theirs, &was_held));
@@ -254,7 +254,7 @@ static void forced_release_is_reported_to_the_holder(void **state)
 static void extend_outlives_the_first_lease_and_never_shortens(void **state)
 {
 	hf_client *client = open_zk("");
-	hf_lock *lock = open_kind(client, HF_REENTRANT, "orders");
+	hf_lock *lock = open_named(client, HF_REENTRANT, "orders");
 
 	(void)state;
 	ASSERT_RC(hf_lock_extend(lock, NULL, 5000), HF_ENOTHELD);
@@ -276,8 +276,8 @@ static void one_attempt_and_a_short_wait_leave_no_node(void **state)
 {
 	hf_client *one = open_zk("");
 	hf_client *two = open_zk("");
-	hf_lock *mine = open_kind(one, HF_REENTRANT, "orders");
-	hf_lock *theirs = open_kind(two, HF_REENTRANT, "orders");
+	hf_lock *mine = open_named(one, HF_REENTRANT, "orders");
+	hf_lock *theirs = open_named(two, HF_REENTRANT, "orders");
 	hf_cancel *cancel = new_cancel();
 
 	(void)state;
@@ -312,8 +312,8 @@ static void twenty_waiters_of_two_clients_are_served_in_order(void **state)
 	struct waiter *waiters[QUEUE];
 	hf_client *one = open_zk("");
 	hf_client *two = open_zk("");
-	hf_lock *mine = open_kind(one, HF_REENTRANT, "orders");
-	hf_lock *theirs = open_kind(two, HF_REENTRANT, "orders");
+	hf_lock *mine = open_named(one, HF_REENTRANT, "orders");
+	hf_lock *theirs = open_named(two, HF_REENTRANT, "orders");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(mine, NULL));
@@ -344,7 +344,7 @@ static void waiter_in_the_middle_that_leaves_wakes_nobody_early(void **state)
 {
 	hf_cancel *cancel = new_cancel();
 	hf_client *client = open_zk("");
-	hf_lock *lock = open_kind(client, HF_REENTRANT, "orders");
+	hf_lock *lock = open_named(client, HF_REENTRANT, "orders");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
@@ -376,8 +376,8 @@ static void waits_that_end_in_vain_do_not_pile_up_watches(void **state)
 {
 	hf_client *one = open_zk("");
 	hf_client *two = open_zk("");
-	hf_lock *mine = open_kind(one, HF_REENTRANT, "orders");
-	hf_lock *theirs = open_kind(two, HF_REENTRANT, "orders");
+	hf_lock *mine = open_named(one, HF_REENTRANT, "orders");
+	hf_lock *theirs = open_named(two, HF_REENTRANT, "orders");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(mine, NULL));
@@ -399,7 +399,7 @@ static void waits_that_end_in_vain_do_not_pile_up_watches(void **state)
 static void strangers_in_the_folder_hold_nothing(void **state)
 {
 	hf_client *client = open_zk("");
-	hf_lock *lock = open_kind(client, HF_REENTRANT, "orders");
+	hf_lock *lock = open_named(client, HF_REENTRANT, "orders");
 
 	(void)state;
 	assert_int_equal(zk_raw_create(zk_eye, "/orders", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
@@ -419,7 +419,7 @@ static void node_made_by_hand_is_waited_for(void **state)
 {
 	char *path = NULL;
 	hf_client *client = open_zk("");
-	hf_lock *lock = open_kind(client, HF_REENTRANT, "orders");
+	hf_lock *lock = open_named(client, HF_REENTRANT, "orders");
 
 	(void)state;
 	assert_int_equal(zk_raw_create(zk_eye, "/orders", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
@@ -451,7 +451,7 @@ static void chroot_is_put_before_every_path(void **state)
 	assert_int_equal(zk_raw_create(zk_eye, "/apps", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
 	assert_int_equal(zk_raw_create(zk_eye, "/apps/shop", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
 	hf_client *client = open_zk("/apps/shop");
-	hf_lock *lock = open_kind(client, HF_REENTRANT, "a/orders");
+	hf_lock *lock = open_named(client, HF_REENTRANT, "a/orders");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
@@ -478,7 +478,7 @@ static void chroot_that_vanishes_is_not_made_again(void **state)
 {
 	assert_int_equal(zk_raw_create(zk_eye, "/apps", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
 	hf_client *client = open_zk("/apps");
-	hf_lock *lock = open_kind(client, HF_REENTRANT, "a/orders");
+	hf_lock *lock = open_named(client, HF_REENTRANT, "a/orders");
 
 	(void)state;
 	assert_int_equal(zk_raw_delete(zk_eye, "/apps", -1), 0);
@@ -515,8 +515,8 @@ static void digest_keeps_others_out(void **state)
 	char *acl = NULL;
 	hf_client *mine = open_zk("?auth=digest:me:secret");
 	hf_client *wrong = open_zk("?auth=digest:me:wrong");
-	hf_lock *lock = open_kind(mine, HF_REENTRANT, "orders");
-	hf_lock *other = open_kind(wrong, HF_REENTRANT, "orders");
+	hf_lock *lock = open_named(mine, HF_REENTRANT, "orders");
+	hf_lock *other = open_named(wrong, HF_REENTRANT, "orders");
 	struct zk_raw *raw = zk_raw_open(test_zookeeper_host(zk_server, 0), 0);
 
 	(void)state;
@@ -548,8 +548,8 @@ static void open_acl_lets_everybody_in(void **state)
 {
 	hf_client *mine = open_zk("?auth=digest:me:secret&acl=open");
 	hf_client *wrong = open_zk("?auth=digest:me:wrong&acl=open");
-	hf_lock *lock = open_kind(mine, HF_REENTRANT, "orders");
-	hf_lock *other = open_kind(wrong, HF_REENTRANT, "orders");
+	hf_lock *lock = open_named(mine, HF_REENTRANT, "orders");
+	hf_lock *other = open_named(wrong, HF_REENTRANT, "orders");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
@@ -584,7 +584,7 @@ static void forked_child_touches_nothing(void **state)
 {
 	char output[200], expected[100];
 	parent_client = open_zk("");
-	parent_lock = open_kind(parent_client, HF_REENTRANT, "orders");
+	parent_lock = open_named(parent_client, HF_REENTRANT, "orders");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(parent_lock, NULL));
@@ -637,7 +637,7 @@ static void threads_of_two_clients_never_lose_a_count(void **state)
 	counted = 0;
 	for (int i = 0; i < 2; i++) {
 		clients[i] = open_zk("");
-		locks[i] = open_kind(clients[i], i ? HF_FAIR : HF_REENTRANT, "orders");
+		locks[i] = open_named(clients[i], i ? HF_FAIR : HF_REENTRANT, "orders");
 	}
 	for (int i = 0; i < 2 * THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, count_up, locks[i % 2]), 0);
@@ -667,7 +667,7 @@ static void deleted_holds_leave_no_watches(void **state)
 	(void)state;
 	for (int i = 0; i < HOLDS; i++) {
 		snprintf(folder, sizeof folder, "/orders-%d", i);
-		locks[i] = open_kind(client, HF_REENTRANT, folder + 1);
+		locks[i] = open_named(client, HF_REENTRANT, folder + 1);
 		ASSERT_OK(hf_lock_acquire(locks[i], NULL));
 		read_only_child(zk_eye, folder, path, sizeof path, &stat);
 		assert_int_equal(zk_raw_delete(zk_eye, path, -1), 0);

@@ -5,7 +5,7 @@ static void lock_is_the_ephemeral_node_itself(void **state)
 {
 	struct zk_raw_stat stat;
 	hf_client *client = open_zk("");
-	hf_lock *lock = open_kind(client, HF_PLAIN, "a/b/lock");
+	hf_lock *lock = open_named(client, HF_PLAIN, "a/b/lock");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
@@ -25,7 +25,7 @@ static void person_at_the_shell_is_waited_for(void **state)
 {
 	int flag;
 	hf_client *client = open_zk("");
-	hf_lock *lock = open_kind(client, HF_PLAIN, "lock");
+	hf_lock *lock = open_named(client, HF_PLAIN, "lock");
 
 	(void)state;
 	assert_int_equal(zk_raw_create(zk_eye, "/lock", NULL, ZK_RAW_EPHEMERAL, NULL, NULL), 0);
@@ -57,7 +57,7 @@ static void person_at_the_shell_is_waited_for(void **state)
 static void node_that_stays_for_good_is_busy_too(void **state)
 {
 	hf_client *client = open_zk("");
-	hf_lock *lock = open_kind(client, HF_PLAIN, "lock");
+	hf_lock *lock = open_named(client, HF_PLAIN, "lock");
 
 	(void)state;
 	assert_int_equal(zk_raw_create(zk_eye, "/lock", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
@@ -71,7 +71,7 @@ static void node_deleted_and_made_by_another_is_lost_and_left_alone(void **state
 {
 	struct zk_raw_stat stat;
 	hf_client *client = open_zk("");
-	hf_lock *lock = open_kind(client, HF_PLAIN, "lock");
+	hf_lock *lock = open_named(client, HF_PLAIN, "lock");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
@@ -91,7 +91,7 @@ static void release_leaves_what_another_has_made_alone(void **state)
 {
 	struct zk_raw_stat stat;
 	hf_client *client = open_zk("");
-	hf_lock *lock = open_kind(client, HF_PLAIN, "lock");
+	hf_lock *lock = open_named(client, HF_PLAIN, "lock");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
@@ -108,8 +108,8 @@ static void release_leaves_what_another_has_made_alone(void **state)
 static void mutex_waits_for_a_plain_lock_on_its_path(void **state)
 {
 	hf_client *client = open_zk("");
-	hf_lock *plain = open_kind(client, HF_PLAIN, "lock");
-	hf_lock *mutex = open_kind(client, HF_REENTRANT, "lock");
+	hf_lock *plain = open_named(client, HF_PLAIN, "lock");
+	hf_lock *mutex = open_named(client, HF_REENTRANT, "lock");
 
 	(void)state;
 	hf_owner *other = NULL;
@@ -134,8 +134,8 @@ static void waiters_of_two_clients_all_get_it_once(void **state)
 	struct waiter *waiters[10];
 	hf_client *one = open_zk("");
 	hf_client *two = open_zk("");
-	hf_lock *mine = open_kind(one, HF_PLAIN, "lock");
-	hf_lock *theirs = open_kind(two, HF_PLAIN, "lock");
+	hf_lock *mine = open_named(one, HF_PLAIN, "lock");
+	hf_lock *theirs = open_named(two, HF_PLAIN, "lock");
 	int served = 0;
 
 	(void)state;

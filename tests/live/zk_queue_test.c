@@ -85,7 +85,7 @@ static void five_hundred_waiters_are_woken_one_at_a_time(void **state)
 	/* Static, so that answers which come after a failed check have a place to go. */
 	static struct crowd crowd;
 	hf_client *client = open_zk("");
-	hf_lock *lock = open_kind(client, HF_REENTRANT, "orders");
+	hf_lock *lock = open_named(client, HF_REENTRANT, "orders");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
@@ -130,7 +130,7 @@ static void late_answers_of_a_crowd_do_not_end_the_connection(void **state)
 	}
 	snprintf(limit, sizeof limit, "?command_timeout=%" PRId64 "ms", crowd_ms / 4 + 1);
 	hf_client *client = open_zk(limit);
-	hf_lock *lock = open_kind(client, HF_REENTRANT, "orders");
+	hf_lock *lock = open_named(client, HF_REENTRANT, "orders");
 
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	struct member *members = crowd_start(&crowd, lock, MANY);
@@ -148,8 +148,8 @@ static void closing_a_client_ends_a_hundred_waiters(void **state)
 	static struct crowd crowd;
 	hf_client *one = open_zk("");
 	hf_client *two = open_zk("");
-	hf_lock *mine = open_kind(one, HF_REENTRANT, "orders");
-	hf_lock *theirs = open_kind(two, HF_REENTRANT, "orders");
+	hf_lock *mine = open_named(one, HF_REENTRANT, "orders");
+	hf_lock *theirs = open_named(two, HF_REENTRANT, "orders");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(mine, NULL));

@@ -63,7 +63,7 @@ static inline void taker_begin(struct taker *taker, hf_kind kind, const char *na
 	char folder[100];
 	snprintf(folder, sizeof folder, "/%s", name);
 	*taker = (struct taker){.zookeeper = zk_server, .client = open_zk("")};
-	taker->lock = open_kind(taker->client, kind, name);
+	taker->lock = open_named(taker->client, kind, name);
 	for (int i = 0; i < times; i++) {
 		taker_take(taker, zk_eye, folder);
 		ASSERT_OK(hf_lock_release(taker->lock));

@@ -6,43 +6,6 @@
 
 #define MESSAGE "__REVOKE__"
 
-/* A holder whose events are seen, and another client. */
-struct pair {
-	struct seen *seen;
-	hf_client *one;
-	hf_client *two;
-	hf_lock *mine;
-	hf_lock *theirs;
-};
-
-static hf_client *open_seeing(const char *url, struct seen *seen)
-{
-	return open_url(url, HF_CLIENT(EVENTS_TO(seen)));
-}
-
-static void begin_at(struct pair *pair, const char *url, hf_kind kind)
-{
-	pair->seen = check_alloc(sizeof(*pair->seen));
-	pair->one = open_seeing(url, pair->seen);
-	pair->two = open_zk("");
-	pair->mine = open_kind(pair->one, kind, "orders");
-	pair->theirs = open_kind(pair->two, kind, "orders");
-}
-
-static void begin(struct pair *pair, hf_kind kind)
-{
-	begin_at(pair, test_zookeeper_url(zk_server, 0), kind);
-}
-
-static void end(struct pair *pair)
-{
-	hf_lock_close(pair->mine);
-	hf_lock_close(pair->theirs);
-	ASSERT_OK(hf_client_close(pair->one));
-	ASSERT_OK(hf_client_close(pair->two));
-	free(pair->seen);
-}
-
 static long long watches(void)
 {
 	return test_zookeeper_value(zk_server, 0, "zk_watch_count");
@@ -90,57 +53,54 @@ static void expect_data(const char *path, const char *expected)
 
 static void revocation_of_a_free_lock_reaches_nobody(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	begin(&pair, HF_REENTRANT);
-	assert_int_equal(ask_for(pair.theirs), 0);
+	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
+	assert_int_equal(ask_for(rivals->theirs), 0);
 	assert_int_equal(count_children(zk_eye, "/orders"), -1);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1)));
-	ASSERT_OK(hf_lock_release(pair.mine));
-	assert_int_equal(ask_for(pair.theirs), 0);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.revocable = 1)));
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	assert_int_equal(ask_for(rivals->theirs), 0);
 	assert_int_equal(count_children(zk_eye, "/orders"), 0);
-	ASSERT_OK(hf_lock_revoke(pair.theirs, NULL));
-	assert_int_equal(events(pair.seen), 0);
+	ASSERT_OK(hf_lock_revoke(rivals->theirs, NULL));
+	assert_int_equal(events(&rivals->seen), 0);
 	ASSERT_RC(hf_lock_revoke(NULL, NULL), HF_EINVAL);
-	end(&pair);
+	close_rivals(rivals);
 }
 
 static void holder_is_notified_once_for_each_request(void **state)
 {
 	char path[700], owner[64];
 	struct zk_raw_stat stat;
-	struct pair pair;
 
 	(void)state;
-	begin(&pair, HF_REENTRANT);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1)));
+	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.revocable = 1)));
 	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
-	hf_client_uuid(pair.one, owner);
+	hf_client_uuid(rivals->one, owner);
 	for (int i = 1; i <= 5; i++) {
 		expect_watched();
-		assert_int_equal(ask_for(pair.theirs), 1);
-		WAIT_UNTIL(seen_count(pair.seen, HF_REVOKED) == i, SOON_MS);
+		assert_int_equal(ask_for(rivals->theirs), 1);
+		WAIT_UNTIL(seen_count(&rivals->seen, HF_REVOKED) == i, SOON_MS);
 		expect_data(path, MESSAGE);
 	}
-	ASSERT_OK(hf_client_ping(pair.one, NULL));
-	assert_int_equal(events(pair.seen), 5);
-	assert_string_equal(pair.seen->name, "orders");
-	assert_int_equal(strncmp(pair.seen->owner, owner, 36), 0);
-	ASSERT_CONTAINS(pair.seen->detail, "asked for");
-	assert_true(pair.seen->remaining[0] > 0);
+	ASSERT_OK(hf_client_ping(rivals->one, NULL));
+	assert_int_equal(events(&rivals->seen), 5);
+	assert_string_equal(rivals->seen.name, "orders");
+	assert_int_equal(strncmp(rivals->seen.owner, owner, 36), 0);
+	ASSERT_CONTAINS(rivals->seen.detail, "asked for");
+	assert_true(rivals->seen.remaining[0] > 0);
 	/* It is only a wish. */
-	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
-	assert_true(hf_lock_remaining(pair.mine, NULL) > 0);
-	hf_stats stats = stats_of(pair.one);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
+	assert_true(hf_lock_remaining(rivals->mine, NULL) > 0);
+	hf_stats stats = stats_of(rivals->one);
 	assert_int_equal(stats.held, 1);
 	assert_int_equal(stats.losses, 0);
 	assert_int_equal(stats.at_risk, 0);
 	assert_int_equal(stats.wakeups, 0);
 	assert_int_equal(stats.grants, 1);
-	ASSERT_OK(hf_lock_release(pair.mine));
-	assert_int_equal(events(pair.seen), 5);
-	end(&pair);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	assert_int_equal(events(&rivals->seen), 5);
+	close_rivals(rivals);
 }
 
 static void every_kind_can_be_revoked(void **state)
@@ -150,18 +110,17 @@ static void every_kind_can_be_revoked(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-		struct pair pair;
-		begin(&pair, kinds[i]);
-		ASSERT_OK(
-			hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1, .wait_ms = SOON_MS)));
-		assert_int_equal(ask_for(pair.theirs), 1);
-		WAIT_UNTIL(seen_count(pair.seen, HF_REVOKED) == 1, SOON_MS);
-		assert_string_equal(pair.seen->name, "orders");
-		assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
-		ASSERT_OK(hf_lock_release(pair.mine));
-		assert_int_equal(ask_for(pair.theirs), 0);
-		assert_int_equal(events(pair.seen), 1);
-		end(&pair);
+		struct rivals *rivals = open_zk_rivals(kinds[i], "orders");
+		ASSERT_OK(hf_lock_acquire(rivals->mine,
+		                          HF_ACQUIRE(.revocable = 1, .wait_ms = SOON_MS)));
+		assert_int_equal(ask_for(rivals->theirs), 1);
+		WAIT_UNTIL(seen_count(&rivals->seen, HF_REVOKED) == 1, SOON_MS);
+		assert_string_equal(&rivals->seen.name, "orders");
+		assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
+		ASSERT_OK(hf_lock_release(rivals->mine));
+		assert_int_equal(ask_for(rivals->theirs), 0);
+		assert_int_equal(events(&rivals->seen), 1);
+		close_rivals(rivals);
 		assert_int_equal(zk_sweep(state), 0);
 	}
 }
@@ -171,11 +130,10 @@ static void message_by_hand_is_reported_and_other_data_is_not(void **state)
 	static const char *const others[] = {"hello", "", "__REVOKE__ ", "__REVOKE_", "__revoke__"};
 	char path[700];
 	struct zk_raw_stat stat;
-	struct pair pair;
 
 	(void)state;
-	begin(&pair, HF_REENTRANT);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1, .value = "mine")));
+	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.revocable = 1, .value = "mine")));
 	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
 	expect_data(path, "mine");
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
@@ -183,20 +141,20 @@ static void message_by_hand_is_reported_and_other_data_is_not(void **state)
 		assert_int_equal(zk_raw_set(zk_eye, path, others[i], -1), 0);
 	}
 	expect_watched();
-	ASSERT_OK(hf_client_ping(pair.one, NULL));
-	assert_int_equal(events(pair.seen), 0);
+	ASSERT_OK(hf_client_ping(rivals->one, NULL));
+	assert_int_equal(events(&rivals->seen), 0);
 	for (int i = 1; i <= 3; i++) {
 		expect_watched();
 		assert_int_equal(zk_raw_set(zk_eye, path, MESSAGE, -1), 0);
-		WAIT_UNTIL(seen_count(pair.seen, HF_REVOKED) == i, SOON_MS);
+		WAIT_UNTIL(seen_count(&rivals->seen, HF_REVOKED) == i, SOON_MS);
 		expect_watched();
 		assert_int_equal(zk_raw_set(zk_eye, path, "thanks", -1), 0);
 	}
 	expect_watched();
-	ASSERT_OK(hf_client_ping(pair.one, NULL));
-	assert_int_equal(events(pair.seen), 3);
-	ASSERT_OK(hf_lock_release(pair.mine));
-	end(&pair);
+	ASSERT_OK(hf_client_ping(rivals->one, NULL));
+	assert_int_equal(events(&rivals->seen), 3);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	close_rivals(rivals);
 }
 
 /* Some may be reported together; the last one is reported in any case. */
@@ -204,24 +162,23 @@ static void burst_of_requests_is_reported_at_least_once(void **state)
 {
 	char path[700];
 	struct zk_raw_stat stat;
-	struct pair pair;
 
 	(void)state;
-	begin(&pair, HF_REENTRANT);
+	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
 	for (int i = 0; i < 5; i++) {
-		int before = events(pair.seen);
-		ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1)));
+		int before = events(&rivals->seen);
+		ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.revocable = 1)));
 		read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
 		for (int j = 0; j < 10; j++)
 			assert_int_equal(zk_raw_set(zk_eye, path, MESSAGE, -1), 0);
-		WAIT_UNTIL(events(pair.seen) > before, SOON_MS);
+		WAIT_UNTIL(events(&rivals->seen) > before, SOON_MS);
 		expect_watched();
-		ASSERT_OK(hf_client_ping(pair.one, NULL));
-		assert_true(events(pair.seen) - before <= 10);
-		ASSERT_OK(hf_lock_release(pair.mine));
+		ASSERT_OK(hf_client_ping(rivals->one, NULL));
+		assert_true(events(&rivals->seen) - before <= 10);
+		ASSERT_OK(hf_lock_release(rivals->mine));
 	}
-	assert_int_equal(seen_count(pair.seen, HF_REVOKED), events(pair.seen));
-	end(&pair);
+	assert_int_equal(seen_count(&rivals->seen, HF_REVOKED), events(&rivals->seen));
+	close_rivals(rivals);
 }
 
 /* ---- holders that are not notified ---- */
@@ -230,65 +187,61 @@ static void holder_that_is_not_revocable_is_not_notified(void **state)
 {
 	char path[700];
 	struct zk_raw_stat stat;
-	struct pair pair;
 
 	(void)state;
-	begin(&pair, HF_REENTRANT);
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
 	expect_watched();
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(ask_for(pair.theirs), 1);
+		assert_int_equal(ask_for(rivals->theirs), 1);
 		expect_watched();
 	}
 	expect_data(path, MESSAGE);
-	ASSERT_OK(hf_client_ping(pair.one, NULL));
-	assert_int_equal(events(pair.seen), 0);
-	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
+	ASSERT_OK(hf_client_ping(rivals->one, NULL));
+	assert_int_equal(events(&rivals->seen), 0);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
 	/* Its deletion is noticed all the same. */
 	assert_int_equal(zk_raw_delete(zk_eye, path, -1), 0);
-	WAIT_UNTIL(hf_lock_state(pair.mine, NULL) == HF_LOST, 2000);
-	ASSERT_RC(hf_lock_release(pair.mine), HF_ELOST);
-	end(&pair);
+	WAIT_UNTIL(hf_lock_state(rivals->mine, NULL) == HF_LOST, 2000);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
+	close_rivals(rivals);
 }
 
 static void revocability_ends_with_the_hold(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	begin(&pair, HF_REENTRANT);
+	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
 	for (int i = 1; i <= 3; i++) {
-		ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1)));
-		assert_int_equal(ask_for(pair.theirs), 1);
-		WAIT_UNTIL(events(pair.seen) == i, SOON_MS);
-		ASSERT_OK(hf_lock_release(pair.mine));
-		ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
-		assert_int_equal(ask_for(pair.theirs), 1);
+		ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.revocable = 1)));
+		assert_int_equal(ask_for(rivals->theirs), 1);
+		WAIT_UNTIL(events(&rivals->seen) == i, SOON_MS);
+		ASSERT_OK(hf_lock_release(rivals->mine));
+		ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+		assert_int_equal(ask_for(rivals->theirs), 1);
 		expect_watched();
-		ASSERT_OK(hf_client_ping(pair.one, NULL));
-		ASSERT_OK(hf_lock_release(pair.mine));
-		assert_int_equal(events(pair.seen), i);
+		ASSERT_OK(hf_client_ping(rivals->one, NULL));
+		ASSERT_OK(hf_lock_release(rivals->mine));
+		assert_int_equal(events(&rivals->seen), i);
 	}
-	end(&pair);
+	close_rivals(rivals);
 }
 
 static void holder_of_another_program_gets_the_message_and_waiters_do_not(void **state)
 {
 	char *path = NULL;
-	struct pair pair;
 	struct zk_raw_names names;
 
 	(void)state;
-	begin(&pair, HF_REENTRANT);
+	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
 	assert_int_equal(zk_raw_create(zk_eye, "/orders", "", ZK_RAW_CONTAINER, NULL, NULL), 0);
 	assert_int_equal(zk_raw_create(zk_eye, "/orders/lock-", "java", ZK_RAW_EPHEMERAL_SEQUENTIAL,
 	                               &path, NULL),
 	                 0);
 	struct waiter *waiter =
-		waiter_start(pair.mine, HF_ACQUIRE(.revocable = 1, .value = "waits"));
+		waiter_start(rivals->mine, HF_ACQUIRE(.revocable = 1, .value = "waits"));
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
-	assert_int_equal(ask_for(pair.theirs), 1);
+	assert_int_equal(ask_for(rivals->theirs), 1);
 	expect_data(path, MESSAGE);
 	assert_int_equal(zk_raw_children(zk_eye, "/orders", &names, NULL), 0);
 	for (int i = 0; i < names.count; i++) {
@@ -298,25 +251,24 @@ static void holder_of_another_program_gets_the_message_and_waiters_do_not(void *
 			expect_data(other, "waits");
 	}
 	zk_raw_names_clear(&names);
-	assert_int_equal(events(pair.seen), 0);
+	assert_int_equal(events(&rivals->seen), 0);
 	assert_int_equal(zk_raw_delete(zk_eye, path, -1), 0);
 	waiter_expect(waiter, 0);
-	assert_int_equal(ask_for(pair.theirs), 1);
-	WAIT_UNTIL(events(pair.seen) == 1, SOON_MS);
+	assert_int_equal(ask_for(rivals->theirs), 1);
+	WAIT_UNTIL(events(&rivals->seen) == 1, SOON_MS);
 	waiter_finish(waiter);
 	free(path);
-	end(&pair);
+	close_rivals(rivals);
 }
 
 static void combined_lock_cannot_be_revoked(void **state)
 {
 	hf_lock *multi = NULL;
-	struct pair pair;
 	int asked = -7;
 
 	(void)state;
-	begin(&pair, HF_REENTRANT);
-	hf_lock *parts[] = {pair.mine, open_kind(pair.one, HF_REENTRANT, "paid")};
+	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
+	hf_lock *parts[] = {rivals->mine, open_named(rivals->one, HF_REENTRANT, "paid")};
 	ASSERT_OK(hf_lock_open_multi(parts, 2, &multi));
 	ASSERT_RC(hf_lock_acquire(multi, HF_ACQUIRE(.revocable = 1)), HF_ENOTSUP);
 	ASSERT_RC(hf_lock_revoke(multi, &asked), HF_ENOTSUP);
@@ -325,7 +277,7 @@ static void combined_lock_cannot_be_revoked(void **state)
 	assert_int_equal(count_children(zk_eye, "/orders"), -1);
 	hf_lock_close(multi);
 	hf_lock_close(parts[1]);
-	end(&pair);
+	close_rivals(rivals);
 }
 
 /* ---- when ---- */
@@ -335,13 +287,12 @@ static void message_that_arrived_during_the_wait_is_reported_after_the_grant(voi
 	char path[700], own[700] = "";
 	struct zk_raw_stat stat;
 	struct zk_raw_names names;
-	struct pair pair;
 
 	(void)state;
-	begin(&pair, HF_REENTRANT);
-	ASSERT_OK(hf_lock_acquire(pair.theirs, NULL));
+	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
+	ASSERT_OK(hf_lock_acquire(rivals->theirs, NULL));
 	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
-	struct waiter *waiter = waiter_start(pair.mine, HF_ACQUIRE(.revocable = 1));
+	struct waiter *waiter = waiter_start(rivals->mine, HF_ACQUIRE(.revocable = 1));
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
 	assert_int_equal(zk_raw_children(zk_eye, "/orders", &names, NULL), 0);
 	for (int i = 0; i < names.count; i++)
@@ -349,20 +300,20 @@ static void message_that_arrived_during_the_wait_is_reported_after_the_grant(voi
 			snprintf(own, sizeof own, "/orders/%s", names.name[i]);
 	zk_raw_names_clear(&names);
 	assert_int_equal(zk_raw_set(zk_eye, own, MESSAGE, -1), 0);
-	ASSERT_OK(hf_client_ping(pair.one, NULL));
-	assert_int_equal(events(pair.seen), 0);
-	ASSERT_OK(hf_lock_release(pair.theirs));
+	ASSERT_OK(hf_client_ping(rivals->one, NULL));
+	assert_int_equal(events(&rivals->seen), 0);
+	ASSERT_OK(hf_lock_release(rivals->theirs));
 	waiter_expect(waiter, 0);
-	WAIT_UNTIL(events(pair.seen) == 1, SOON_MS);
-	assert_int_equal(last_state(pair.seen), HF_REVOKED);
+	WAIT_UNTIL(events(&rivals->seen) == 1, SOON_MS);
+	assert_int_equal(last_state(&rivals->seen), HF_REVOKED);
 	/* Once, and then again for the next. */
 	expect_watched();
-	ASSERT_OK(hf_client_ping(pair.one, NULL));
-	assert_int_equal(events(pair.seen), 1);
-	assert_int_equal(ask_for(pair.theirs), 1);
-	WAIT_UNTIL(events(pair.seen) == 2, SOON_MS);
+	ASSERT_OK(hf_client_ping(rivals->one, NULL));
+	assert_int_equal(events(&rivals->seen), 1);
+	assert_int_equal(ask_for(rivals->theirs), 1);
+	WAIT_UNTIL(events(&rivals->seen) == 2, SOON_MS);
 	waiter_finish(waiter);
-	end(&pair);
+	close_rivals(rivals);
 }
 
 static void reconnect_reports_nothing_twice_and_forgets_nothing(void **state)
@@ -370,36 +321,37 @@ static void reconnect_reports_nothing_twice_and_forgets_nothing(void **state)
 	char path[700];
 	struct zk_raw_stat stat;
 	struct proxy *proxy = proxy_start(test_zookeeper_url(zk_server, 0));
-	struct pair pair;
 
 	(void)state;
-	begin_at(&pair, proxy_url(proxy), HF_REENTRANT);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1)));
+	struct rivals *rivals =
+		open_clients(proxy_url(proxy), NULL, test_zookeeper_url(zk_server, 0), NULL);
+	take_handles(rivals, HF_REENTRANT, "orders");
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.revocable = 1)));
 	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
-	assert_int_equal(ask_for(pair.theirs), 1);
-	WAIT_UNTIL(events(pair.seen) == 1, SOON_MS);
+	assert_int_equal(ask_for(rivals->theirs), 1);
+	WAIT_UNTIL(events(&rivals->seen) == 1, SOON_MS);
 	expect_watched();
 	for (int i = 1; i <= 2; i++) {
 		proxy_cut(proxy);
-		WAIT_UNTIL(stats_of(pair.one).reconnects == (uint64_t)i, 10000);
+		WAIT_UNTIL(stats_of(rivals->one).reconnects == (uint64_t)i, 10000);
 		expect_watched();
-		ASSERT_OK(hf_client_ping(pair.one, NULL));
-		assert_int_equal(events(pair.seen), 1);
+		ASSERT_OK(hf_client_ping(rivals->one, NULL));
+		assert_int_equal(events(&rivals->seen), 1);
 	}
 	/* What is written while the client is not connected is reported afterwards. */
 	proxy_refuse(proxy, true);
 	proxy_cut(proxy);
-	assert_int_equal(ask_for(pair.theirs), 1);
-	assert_int_equal(events(pair.seen), 1);
+	assert_int_equal(ask_for(rivals->theirs), 1);
+	assert_int_equal(events(&rivals->seen), 1);
 	proxy_refuse(proxy, false);
-	WAIT_UNTIL(events(pair.seen) == 2, 10000);
+	WAIT_UNTIL(events(&rivals->seen) == 2, 10000);
 	expect_watched();
-	ASSERT_OK(hf_client_ping(pair.one, NULL));
-	assert_int_equal(events(pair.seen), 2);
-	assert_int_equal(seen_count(pair.seen, HF_REVOKED), 2);
-	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
-	ASSERT_OK(hf_lock_release(pair.mine));
-	end(&pair);
+	ASSERT_OK(hf_client_ping(rivals->one, NULL));
+	assert_int_equal(events(&rivals->seen), 2);
+	assert_int_equal(seen_count(&rivals->seen, HF_REVOKED), 2);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	close_rivals(rivals);
 	proxy_stop(proxy);
 }
 
@@ -407,60 +359,57 @@ static void request_is_reported_before_the_loss_and_never_after(void **state)
 {
 	char path[700];
 	struct zk_raw_stat stat;
-	struct pair pair;
 
 	(void)state;
-	begin(&pair, HF_REENTRANT);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1)));
+	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.revocable = 1)));
 	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
-	assert_int_equal(ask_for(pair.theirs), 1);
-	WAIT_UNTIL(events(pair.seen) == 1, SOON_MS);
-	assert_int_equal(last_state(pair.seen), HF_REVOKED);
+	assert_int_equal(ask_for(rivals->theirs), 1);
+	WAIT_UNTIL(events(&rivals->seen) == 1, SOON_MS);
+	assert_int_equal(last_state(&rivals->seen), HF_REVOKED);
 	assert_int_equal(zk_raw_delete(zk_eye, path, -1), 0);
-	WAIT_UNTIL(events(pair.seen) == 2, SOON_MS);
-	assert_int_equal(last_state(pair.seen), HF_LOST);
-	ASSERT_RC(hf_lock_release(pair.mine), HF_ELOST);
+	WAIT_UNTIL(events(&rivals->seen) == 2, SOON_MS);
+	assert_int_equal(last_state(&rivals->seen), HF_LOST);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
 	/* At once: whatever is reported of the request, the loss is reported last. */
 	for (int i = 1; i <= 10; i++) {
-		ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1)));
+		ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.revocable = 1)));
 		read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
 		assert_int_equal(zk_raw_set(zk_eye, path, MESSAGE, -1), 0);
 		assert_int_equal(zk_raw_delete(zk_eye, path, -1), 0);
-		WAIT_UNTIL(seen_count(pair.seen, HF_LOST) == i + 1, SOON_MS);
-		assert_int_equal(last_state(pair.seen), HF_LOST);
-		ASSERT_RC(hf_lock_release(pair.mine), HF_ELOST);
+		WAIT_UNTIL(seen_count(&rivals->seen, HF_LOST) == i + 1, SOON_MS);
+		assert_int_equal(last_state(&rivals->seen), HF_LOST);
+		ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
 	}
-	ASSERT_OK(hf_client_ping(pair.one, NULL));
-	assert_int_equal(last_state(pair.seen), HF_LOST);
-	end(&pair);
+	ASSERT_OK(hf_client_ping(rivals->one, NULL));
+	assert_int_equal(last_state(&rivals->seen), HF_LOST);
+	close_rivals(rivals);
 }
 
 /* ---- several holders ---- */
 
 static void all_readers_are_revoked(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	begin(&pair, HF_READ);
+	struct rivals *rivals = open_zk_rivals(HF_READ, "orders");
 	struct seen *seen = check_alloc(sizeof(*seen));
-	hf_client *third = open_seeing(test_zookeeper_url(zk_server, 0), seen);
-	hf_lock *reads = open_kind(third, HF_READ, "orders");
-	hf_lock *writes = open_kind(pair.two, HF_WRITE, "orders");
+	hf_client *third = open_url(test_zookeeper_url(zk_server, 0), HF_CLIENT(EVENTS_TO(seen)));
+	hf_lock *reads = open_named(third, HF_READ, "orders");
+	hf_lock *writes = open_named(rivals->two, HF_WRITE, "orders");
 	hf_owner *owner = new_owner();
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1)));
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1, .owner = owner)));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.revocable = 1)));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.revocable = 1, .owner = owner)));
 	ASSERT_OK(hf_lock_acquire(reads, HF_ACQUIRE(.revocable = 1)));
 	struct waiter *writer = waiter_start(writes, NULL);
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 4, SOON_MS);
-	assert_int_equal(ask_for(pair.theirs), 1);
-	WAIT_UNTIL(events(pair.seen) == 2 && events(seen) == 1, SOON_MS);
+	assert_int_equal(ask_for(rivals->theirs), 1);
+	WAIT_UNTIL(events(&rivals->seen) == 2 && events(seen) == 1, SOON_MS);
 	/* A client that wants to write revokes the same holders. */
 	assert_int_equal(ask_for(writes), 1);
-	WAIT_UNTIL(events(pair.seen) == 4 && events(seen) == 2, SOON_MS);
+	WAIT_UNTIL(events(&rivals->seen) == 4 && events(seen) == 2, SOON_MS);
 	assert_false(waiter_is_over(writer));
-	ASSERT_OK(hf_lock_release(pair.mine));
-	ASSERT_OK(hf_lock_release_with(pair.mine, HF_RELEASE(.owner = owner)));
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	ASSERT_OK(hf_lock_release_with(rivals->mine, HF_RELEASE(.owner = owner)));
 	ASSERT_OK(hf_lock_release(reads));
 	waiter_finish(writer);
 	hf_owner_free(owner);
@@ -468,7 +417,7 @@ static void all_readers_are_revoked(void **state)
 	hf_lock_close(writes);
 	ASSERT_OK(hf_client_close(third));
 	free(seen);
-	end(&pair);
+	close_rivals(rivals);
 }
 
 /* ---- together ---- */
@@ -495,10 +444,10 @@ static void holder_that_releases_when_revoked_lets_the_next_waiter_in(void **sta
 	hf_client *holder = open_at(test_zookeeper_url(zk_server, 0), "",
 	                            HF_CLIENT(.on_event = give_up, .event_arg = &polite));
 	hf_client *other = open_zk("");
-	hf_lock *wanted = open_kind(other, HF_REENTRANT, "orders");
+	hf_lock *wanted = open_named(other, HF_REENTRANT, "orders");
 
 	(void)state;
-	polite.lock = open_kind(holder, HF_REENTRANT, "orders");
+	polite.lock = open_named(holder, HF_REENTRANT, "orders");
 	ASSERT_OK(hf_lock_acquire(polite.lock, HF_ACQUIRE(.owner = polite.owner, .revocable = 1)));
 	struct waiter *waiter = waiter_start(wanted, HF_ACQUIRE(.wait_ms = 10000));
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);

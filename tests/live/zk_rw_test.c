@@ -14,10 +14,10 @@ static void pair_begin(struct pair *pair)
 {
 	pair->one = open_zk("");
 	pair->two = open_zk("");
-	pair->read = open_kind(pair->one, HF_READ, "orders");
-	pair->write = open_kind(pair->one, HF_WRITE, "orders");
-	pair->their_read = open_kind(pair->two, HF_READ, "orders");
-	pair->their_write = open_kind(pair->two, HF_WRITE, "orders");
+	pair->read = open_named(pair->one, HF_READ, "orders");
+	pair->write = open_named(pair->one, HF_WRITE, "orders");
+	pair->their_read = open_named(pair->two, HF_READ, "orders");
+	pair->their_write = open_named(pair->two, HF_WRITE, "orders");
 }
 
 static void pair_end(struct pair *pair)
@@ -200,11 +200,11 @@ static void owner_of_another_kind_is_a_deadlock_too(void **state)
 	for (size_t i = 0; i < IN_ONE_PLACE; i++) {
 		char name[32];
 		snprintf(name, sizeof name, "owned-%zu", i);
-		hf_lock *mine = open_kind(client, in_one_place[i], name);
+		hf_lock *mine = open_named(client, in_one_place[i], name);
 		ASSERT_OK(hf_lock_acquire(mine, NULL));
 		for (size_t k = 0; k < IN_ONE_PLACE; k++) {
 			bool inside = in_one_place[i] == HF_WRITE && in_one_place[k] == HF_READ;
-			hf_lock *wanted = open_kind(client, in_one_place[k], name);
+			hf_lock *wanted = open_named(client, in_one_place[k], name);
 			if (i != k)
 				ASSERT_RC(hf_lock_acquire(wanted, NULL), inside ? 0 : HF_EDEADLOCK);
 			if (inside)
@@ -220,9 +220,9 @@ static void owner_of_another_kind_is_a_deadlock_too(void **state)
 static void force_as_another_kind_is_a_loss_at_once(void **state)
 {
 	hf_client *client = open_zk("");
-	hf_lock *leader = open_kind(client, HF_LEADER, "orders");
-	hf_lock *write = open_kind(client, HF_WRITE, "orders");
-	hf_lock *simple = open_kind(client, HF_SIMPLE, "orders");
+	hf_lock *leader = open_named(client, HF_LEADER, "orders");
+	hf_lock *write = open_named(client, HF_WRITE, "orders");
+	hf_lock *simple = open_named(client, HF_SIMPLE, "orders");
 	int was_held = 0;
 
 	(void)state;
@@ -267,7 +267,7 @@ static void mutex_on_the_same_path_is_busy(void **state)
 
 	(void)state;
 	pair_begin(&pair);
-	hf_lock *mutex = open_kind(pair.two, HF_REENTRANT, "orders");
+	hf_lock *mutex = open_named(pair.two, HF_REENTRANT, "orders");
 	ASSERT_OK(hf_lock_acquire(pair.read, NULL));
 	ASSERT_RC(hf_lock_acquire(mutex, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 	ASSERT_OK(hf_lock_release(pair.read));

@@ -6,47 +6,16 @@
 #define GATES  "/orders/locks"
 #define LEASES "/orders/leases"
 
-struct pair {
-	struct seen seen;
-	hf_client *one;
-	hf_client *two;
-	hf_lock *mine;
-	hf_lock *theirs;
-};
-
-/* Not on the stack: what a failed test leaves open is closed after it. */
-static struct pair pair;
-
-static void begin(hf_kind theirs)
+static struct rivals *begin(hf_kind theirs)
 {
-	memset(&pair, 0, sizeof pair);
-	pair.one = open_at(test_zookeeper_url(zk_server, 0), "", HF_CLIENT(EVENTS_TO(&pair.seen)));
-	pair.two = open_zk("");
-	pair.mine = open_kind(pair.one, HF_SIMPLE, "orders");
-	pair.theirs = open_kind(pair.two, theirs, "orders");
+	const char *url = test_zookeeper_url(zk_server, 0);
+	struct rivals *rivals = open_clients(url, NULL, url, NULL);
+	rivals->mine = open_named(rivals->one, HF_SIMPLE, "orders");
+	rivals->theirs = open_named(rivals->two, theirs, "orders");
+	return rivals;
 }
 
-static int close_pair(void **state)
-{
-	hf_client *clients[] = {pair.one, pair.two};
-	(void)state;
-	pair.one = pair.two = NULL;
-	for (int i = 0; i < 2; i++)
-		(void)hf_client_close(clients[i]);
-	return 0;
-}
-
-static void end(void)
-{
-	hf_client *clients[] = {pair.one, pair.two};
-	hf_lock_close(pair.mine);
-	hf_lock_close(pair.theirs);
-	pair.one = pair.two = NULL;
-	for (int i = 0; i < 2; i++)
-		ASSERT_OK(hf_client_close(clients[i]));
-}
-
-#define SIMPLE_STORY(name) cmocka_unit_test_setup_teardown(name, zk_sweep, close_pair)
+#define SIMPLE_STORY(name) cmocka_unit_test_setup_teardown(name, zk_sweep, leave_rivals)
 
 static int count_at(const char *path)
 {
@@ -65,30 +34,30 @@ static void lock_is_a_lease_and_a_gate_while_it_is_waited_for(void **state)
 	char path[700], identity[100];
 
 	(void)state;
-	begin(HF_SIMPLE_FAIR);
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	struct rivals *rivals = begin(HF_SIMPLE_FAIR);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	assert_int_equal(count_children(zk_eye, "/orders"), 2);
 	WAIT_NODES(0, 1);
 	read_only_child(zk_eye, LEASES, path, sizeof path, &stat);
 	ASSERT_CONTAINS(path, "/_c_");
 	ASSERT_CONTAINS(path, "-lease-0000000000");
 	assert_true(stat.owner != 0);
-	assert_int_equal(token_of(pair.mine, NULL), stat.czxid);
-	ASSERT_OK(hf_lock_identity(pair.mine, NULL, identity, sizeof identity));
+	assert_int_equal(token_of(rivals->mine, NULL), stat.czxid);
+	ASSERT_OK(hf_lock_identity(rivals->mine, NULL, identity, sizeof identity));
 	assert_string_equal(identity, strrchr(path, '/') + 1);
-	struct waiter *waiter = waiter_start(pair.theirs, NULL);
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
 	WAIT_NODES(1, 2);
 	read_only_child(zk_eye, GATES, path, sizeof path, &stat);
 	ASSERT_CONTAINS(path, "/_c_");
 	ASSERT_CONTAINS(path, "-lock-0000000001");
-	ASSERT_OK(hf_lock_release(pair.mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	waiter_expect(waiter, 0);
 	WAIT_NODES(0, 1);
 	ASSERT_OK(waiter_release(waiter));
 	assert_int_equal(count_at(LEASES), 0);
-	ASSERT_RC(hf_lock_release(pair.mine), HF_ENOTHELD);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ENOTHELD);
 	waiter_free(waiter);
-	end();
+	close_rivals(rivals);
 }
 
 static void value_is_the_data_of_the_lease(void **state)
@@ -98,14 +67,14 @@ static void value_is_the_data_of_the_lease(void **state)
 	char path[700];
 
 	(void)state;
-	begin(HF_SIMPLE);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "mine for now")));
+	struct rivals *rivals = begin(HF_SIMPLE);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = "mine for now")));
 	read_only_child(zk_eye, LEASES, path, sizeof path, &stat);
 	assert_int_equal(zk_raw_get(zk_eye, path, &data, NULL), 0);
 	assert_string_equal(data.bytes, "mine for now");
 	free(data.bytes);
-	ASSERT_OK(hf_lock_release(pair.mine));
-	end();
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	close_rivals(rivals);
 }
 
 /* ---- one holder ---- */
@@ -113,21 +82,21 @@ static void value_is_the_data_of_the_lease(void **state)
 static void second_acquire_of_an_owner_is_a_deadlock(void **state)
 {
 	(void)state;
-	begin(HF_SIMPLE);
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
-	ASSERT_RC(hf_lock_acquire(pair.mine, NULL), HF_EDEADLOCK);
-	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EDEADLOCK);
+	struct rivals *rivals = begin(HF_SIMPLE);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_RC(hf_lock_acquire(rivals->mine, NULL), HF_EDEADLOCK);
+	ASSERT_RC(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EDEADLOCK);
 	WAIT_NODES(0, 1);
-	hf_lock *fair = open_kind(pair.one, HF_SIMPLE_FAIR, "orders");
+	hf_lock *fair = open_named(rivals->one, HF_SIMPLE_FAIR, "orders");
 	ASSERT_RC(hf_lock_acquire(fair, NULL), HF_EDEADLOCK);
-	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
 	ASSERT_OK(hf_lock_release(fair));
-	ASSERT_RC(hf_lock_release(pair.mine), HF_ENOTHELD);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ENOTHELD);
 	WAIT_NODES(0, 0);
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
-	ASSERT_OK(hf_lock_release(pair.mine));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	hf_lock_close(fair);
-	end();
+	close_rivals(rivals);
 }
 
 static void owners_and_clients_exclude_each_other(void **state)
@@ -135,29 +104,29 @@ static void owners_and_clients_exclude_each_other(void **state)
 	hf_owner *owner = new_owner();
 
 	(void)state;
-	begin(HF_SIMPLE);
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
-	ASSERT_RC(hf_lock_acquire(pair.theirs, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
-	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT, .owner = owner)),
+	struct rivals *rivals = begin(HF_SIMPLE);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_RC(hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	ASSERT_RC(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT, .owner = owner)),
 	          HF_EBUSY);
-	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = 500, .owner = owner)),
+	ASSERT_RC(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = 500, .owner = owner)),
 	          HF_ETIMEDOUT);
 	WAIT_NODES(0, 1);
-	ASSERT_RC(hf_lock_release_with(pair.mine, HF_RELEASE(.owner = owner)), HF_ENOTHELD);
-	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
+	ASSERT_RC(hf_lock_release_with(rivals->mine, HF_RELEASE(.owner = owner)), HF_ENOTHELD);
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
 	hf_cancel *cancel = new_cancel();
-	struct waiter *waiter = waiter_start(pair.theirs, HF_ACQUIRE(.cancel = cancel));
+	struct waiter *waiter = waiter_start(rivals->theirs, HF_ACQUIRE(.cancel = cancel));
 	WAIT_NODES(1, 2);
 	hf_cancel_fire(cancel);
 	waiter_expect(waiter, HF_ECANCELLED);
 	WAIT_NODES(0, 1);
-	ASSERT_OK(hf_lock_release(pair.mine));
-	ASSERT_OK(hf_lock_acquire(pair.theirs, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
-	ASSERT_OK(hf_lock_release(pair.theirs));
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	ASSERT_OK(hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
+	ASSERT_OK(hf_lock_release(rivals->theirs));
 	waiter_free(waiter);
 	hf_cancel_free(cancel);
 	hf_owner_free(owner);
-	end();
+	close_rivals(rivals);
 }
 
 static void queries_return_what_the_server_has(void **state)
@@ -167,35 +136,35 @@ static void queries_return_what_the_server_has(void **state)
 	int flag;
 
 	(void)state;
-	begin(HF_SIMPLE);
-	ASSERT_OK(hf_lock_is_locked(pair.mine, &flag));
+	struct rivals *rivals = begin(HF_SIMPLE);
+	ASSERT_OK(hf_lock_is_locked(rivals->mine, &flag));
 	assert_int_equal(flag, 0);
-	ASSERT_OK(hf_lock_ttl(pair.mine, &number));
+	ASSERT_OK(hf_lock_ttl(rivals->mine, &number));
 	assert_int_equal(number, -2);
-	ASSERT_OK(hf_lock_holder(pair.mine, holder, sizeof holder));
+	ASSERT_OK(hf_lock_holder(rivals->mine, holder, sizeof holder));
 	assert_string_equal(holder, "");
-	ASSERT_OK(hf_lock_last_token(pair.mine, &number));
+	ASSERT_OK(hf_lock_last_token(rivals->mine, &number));
 	assert_int_equal(number, 0);
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
-	ASSERT_OK(hf_lock_is_locked(pair.theirs, &flag));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_OK(hf_lock_is_locked(rivals->theirs, &flag));
 	assert_int_equal(flag, 1);
-	ASSERT_OK(hf_lock_is_held(pair.mine, NULL, &flag));
+	ASSERT_OK(hf_lock_is_held(rivals->mine, NULL, &flag));
 	assert_int_equal(flag, 1);
-	ASSERT_OK(hf_lock_hold_count(pair.mine, NULL, &number));
+	ASSERT_OK(hf_lock_hold_count(rivals->mine, NULL, &number));
 	assert_int_equal(number, 1);
-	ASSERT_OK(hf_lock_is_held(pair.theirs, NULL, &flag));
+	ASSERT_OK(hf_lock_is_held(rivals->theirs, NULL, &flag));
 	assert_int_equal(flag, 0);
-	ASSERT_OK(hf_lock_ttl(pair.theirs, &number));
+	ASSERT_OK(hf_lock_ttl(rivals->theirs, &number));
 	assert_int_equal(number, -1);
-	ASSERT_OK(hf_lock_holder(pair.theirs, holder, sizeof holder));
-	ASSERT_OK(hf_lock_identity(pair.mine, NULL, identity, sizeof identity));
+	ASSERT_OK(hf_lock_holder(rivals->theirs, holder, sizeof holder));
+	ASSERT_OK(hf_lock_identity(rivals->mine, NULL, identity, sizeof identity));
 	assert_string_equal(holder, identity);
-	ASSERT_OK(hf_lock_last_token(pair.theirs, &number));
-	assert_int_equal(number, token_of(pair.mine, NULL));
-	ASSERT_OK(hf_lock_release(pair.mine));
-	ASSERT_OK(hf_lock_is_locked(pair.theirs, &flag));
+	ASSERT_OK(hf_lock_last_token(rivals->theirs, &number));
+	assert_int_equal(number, token_of(rivals->mine, NULL));
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	ASSERT_OK(hf_lock_is_locked(rivals->theirs, &flag));
 	assert_int_equal(flag, 0);
-	end();
+	close_rivals(rivals);
 }
 
 /* The server lists children in no order, so it takes several rounds to be deceived. */
@@ -204,18 +173,18 @@ static void holder_is_not_mistaken_for_a_waiter(void **state)
 	char holder[200], identity[200];
 
 	(void)state;
-	begin(HF_SIMPLE);
+	struct rivals *rivals = begin(HF_SIMPLE);
 	for (int i = 0; i < 8; i++) {
-		ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
-		struct waiter *waiter = waiter_start(pair.theirs, NULL);
+		ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+		struct waiter *waiter = waiter_start(rivals->theirs, NULL);
 		WAIT_NODES(1, 2);
-		ASSERT_OK(hf_lock_identity(pair.mine, NULL, identity, sizeof identity));
-		ASSERT_OK(hf_lock_holder(pair.theirs, holder, sizeof holder));
+		ASSERT_OK(hf_lock_identity(rivals->mine, NULL, identity, sizeof identity));
+		ASSERT_OK(hf_lock_holder(rivals->theirs, holder, sizeof holder));
 		assert_string_equal(holder, identity);
-		ASSERT_OK(hf_lock_release(pair.mine));
+		ASSERT_OK(hf_lock_release(rivals->mine));
 		waiter_finish(waiter);
 	}
-	end();
+	close_rivals(rivals);
 }
 
 static void token_grows_even_when_the_folders_are_made_again(void **state)
@@ -223,9 +192,9 @@ static void token_grows_even_when_the_folders_are_made_again(void **state)
 	int64_t last = 0;
 
 	(void)state;
-	begin(HF_SIMPLE);
+	struct rivals *rivals = begin(HF_SIMPLE);
 	for (int i = 0; i < 6; i++) {
-		hf_lock *lock = i % 2 ? pair.mine : pair.theirs;
+		hf_lock *lock = i % 2 ? rivals->mine : rivals->theirs;
 		ASSERT_OK(hf_lock_acquire(lock, NULL));
 		assert_true(token_of(lock, NULL) > last);
 		last = token_of(lock, NULL);
@@ -233,7 +202,7 @@ static void token_grows_even_when_the_folders_are_made_again(void **state)
 		if (i == 2)
 			assert_int_equal(zk_raw_delete_tree(zk_eye, "/orders"), 0);
 	}
-	end();
+	close_rivals(rivals);
 }
 
 static void force_takes_the_lock_away_and_the_next_waiter_gets_the_lock(void **state)
@@ -241,58 +210,58 @@ static void force_takes_the_lock_away_and_the_next_waiter_gets_the_lock(void **s
 	int was_held = -1;
 
 	(void)state;
-	begin(HF_SIMPLE);
-	ASSERT_OK(hf_lock_force_release(pair.theirs, &was_held));
+	struct rivals *rivals = begin(HF_SIMPLE);
+	ASSERT_OK(hf_lock_force_release(rivals->theirs, &was_held));
 	assert_int_equal(was_held, 0);
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
-	ASSERT_OK(hf_lock_force_release(pair.theirs, &was_held));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_OK(hf_lock_force_release(rivals->theirs, &was_held));
 	assert_int_equal(was_held, 1);
-	WAIT_UNTIL(hf_lock_state(pair.mine, NULL) == HF_LOST, 2000);
-	WAIT_UNTIL(seen_count(&pair.seen, HF_LOST) == 1, 1000);
-	ASSERT_RC(hf_lock_release(pair.mine), HF_ELOST);
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
-	int64_t token = token_of(pair.mine, NULL);
-	struct waiter *waiter = waiter_start(pair.theirs, NULL);
+	WAIT_UNTIL(hf_lock_state(rivals->mine, NULL) == HF_LOST, 2000);
+	WAIT_UNTIL(seen_count(&rivals->seen, HF_LOST) == 1, 1000);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	int64_t token = token_of(rivals->mine, NULL);
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
 	WAIT_NODES(1, 2);
-	ASSERT_OK(hf_lock_force_release(pair.theirs, &was_held));
+	ASSERT_OK(hf_lock_force_release(rivals->theirs, &was_held));
 	assert_int_equal(was_held, 1);
 	waiter_expect(waiter, 0);
-	assert_true(token_of(pair.theirs, waiter->options.owner) > token);
-	WAIT_UNTIL(hf_lock_state(pair.mine, NULL) == HF_LOST, 2000);
-	ASSERT_RC(hf_lock_release(pair.mine), HF_ELOST);
+	assert_true(token_of(rivals->theirs, waiter->options.owner) > token);
+	WAIT_UNTIL(hf_lock_state(rivals->mine, NULL) == HF_LOST, 2000);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
 	WAIT_NODES(0, 1);
-	assert_int_equal(hf_lock_state(pair.theirs, waiter->options.owner), HF_HELD);
+	assert_int_equal(hf_lock_state(rivals->theirs, waiter->options.owner), HF_HELD);
 	waiter_finish(waiter);
-	end();
+	close_rivals(rivals);
 }
 
 static void fixed_lease_expires_and_is_extended(void **state)
 {
 	(void)state;
-	begin(HF_SIMPLE);
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.lease_ms = 1500)));
+	struct rivals *rivals = begin(HF_SIMPLE);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.lease_ms = 1500)));
 	long long started_at = test_now_ms();
-	ASSERT_OK(hf_lock_extend(pair.mine, NULL, 3500));
-	struct waiter *waiter = waiter_start(pair.theirs, NULL);
+	ASSERT_OK(hf_lock_extend(rivals->mine, NULL, 3500));
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
 	WAIT_NODES(1, 2);
 	WAIT_UNTIL(test_now_ms() - started_at > 2000, 3000);
-	assert_int_not_equal(hf_lock_state(pair.mine, NULL), HF_LOST);
-	WAIT_UNTIL(hf_lock_state(pair.mine, NULL) == HF_LOST, SOON_MS);
+	assert_int_not_equal(hf_lock_state(rivals->mine, NULL), HF_LOST);
+	WAIT_UNTIL(hf_lock_state(rivals->mine, NULL) == HF_LOST, SOON_MS);
 	ASSERT_BETWEEN(test_now_ms() - started_at, 3300, 5500);
 	waiter_expect(waiter, 0);
-	ASSERT_RC(hf_lock_release(pair.mine), HF_ELOST);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
 	WAIT_NODES(0, 1);
 	waiter_finish(waiter);
-	end();
+	close_rivals(rivals);
 }
 
 static void session_that_expires_loses_the_lock_and_the_next_waiter_gets_the_lock(void **state)
 {
 	(void)state;
-	begin(HF_SIMPLE);
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
-	int64_t token = token_of(pair.mine, NULL);
-	struct waiter *waiter = waiter_start(pair.theirs, NULL);
+	struct rivals *rivals = begin(HF_SIMPLE);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	int64_t token = token_of(rivals->mine, NULL);
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
 	WAIT_NODES(1, 2);
 	/* First that of the waiter, which costs nothing but its place. */
 	int64_t session = first_owner(zk_eye, GATES);
@@ -301,17 +270,17 @@ static void session_that_expires_loses_the_lock_and_the_next_waiter_gets_the_loc
 	WAIT_NODES(1, 2);
 	assert_false(waiter_is_over(waiter));
 	zk_raw_expire(test_zookeeper_host(zk_server, 0), first_owner(zk_eye, LEASES));
-	WAIT_UNTIL(hf_lock_state(pair.mine, NULL) == HF_LOST, ENDED_MS);
-	WAIT_UNTIL(seen_count(&pair.seen, HF_LOST) == 1, 1000);
+	WAIT_UNTIL(hf_lock_state(rivals->mine, NULL) == HF_LOST, ENDED_MS);
+	WAIT_UNTIL(seen_count(&rivals->seen, HF_LOST) == 1, 1000);
 	waiter_expect(waiter, 0);
-	assert_true(token_of(pair.theirs, waiter->options.owner) > token);
-	ASSERT_RC(hf_lock_release(pair.mine), HF_ELOST);
+	assert_true(token_of(rivals->theirs, waiter->options.owner) > token);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
 	WAIT_NODES(0, 1);
 	ASSERT_OK(waiter_release(waiter));
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = SOON_MS)));
-	ASSERT_OK(hf_lock_release(pair.mine));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = SOON_MS)));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	waiter_free(waiter);
-	end();
+	close_rivals(rivals);
 }
 
 /* ---- waiters ---- */
@@ -323,14 +292,14 @@ static void waiters_of_two_clients_are_served_in_order(void **state)
 	struct waiter *waiters[QUEUE];
 
 	(void)state;
-	begin(HF_SIMPLE_FAIR);
-	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	struct rivals *rivals = begin(HF_SIMPLE_FAIR);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	for (int i = 0; i < QUEUE; i++) {
-		waiters[i] = waiter_start(i % 2 ? pair.mine : pair.theirs, NULL);
+		waiters[i] = waiter_start(i % 2 ? rivals->mine : rivals->theirs, NULL);
 		WAIT_NODES(i + 1, 2);
 	}
-	int64_t last = token_of(pair.mine, NULL);
-	ASSERT_OK(hf_lock_release(pair.mine));
+	int64_t last = token_of(rivals->mine, NULL);
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	for (int i = 0; i < QUEUE; i++) {
 		waiter_expect(waiters[i], 0);
 		for (int j = i + 1; j < QUEUE; j++)
@@ -347,19 +316,19 @@ static void waiters_of_two_clients_are_served_in_order(void **state)
 		waiter_free(waiters[i]);
 	}
 	WAIT_NODES(0, 0);
-	end();
+	close_rivals(rivals);
 }
 
 static void plain_lock_in_its_place_is_a_conflict(void **state)
 {
 	(void)state;
-	begin(HF_PLAIN);
-	ASSERT_OK(hf_lock_acquire(pair.theirs, NULL));
-	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = 3000)), HF_ECONFLICT);
-	ASSERT_OK(hf_lock_release(pair.theirs));
-	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = 3000)));
-	ASSERT_OK(hf_lock_release(pair.mine));
-	end();
+	struct rivals *rivals = begin(HF_PLAIN);
+	ASSERT_OK(hf_lock_acquire(rivals->theirs, NULL));
+	ASSERT_RC(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = 3000)), HF_ECONFLICT);
+	ASSERT_OK(hf_lock_release(rivals->theirs));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = 3000)));
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	close_rivals(rivals);
 }
 
 #define THREADS 5
@@ -368,12 +337,12 @@ static void plain_lock_in_its_place_is_a_conflict(void **state)
 static void threads_of_two_clients_never_lose_a_count(void **state)
 {
 	(void)state;
-	begin(HF_SIMPLE);
-	hf_lock *locks[] = {pair.mine, pair.theirs};
+	struct rivals *rivals = begin(HF_SIMPLE);
+	hf_lock *locks[] = {rivals->mine, rivals->theirs};
 	COUNT_TOGETHER(.locks = locks, .n = 2, .threads = 2 * THREADS, .rounds = ROUNDS,
 	               .slow = true);
 	WAIT_NODES(0, 0);
-	end();
+	close_rivals(rivals);
 }
 
 int main(void)

@@ -59,7 +59,7 @@ static int check(struct user *user, const char *call, int rc, int usual)
 
 #define USE(usual, call) (user->called_at = test_now_ms(), check(user, #call, call, usual))
 
-static hf_lock *open_named(struct user *user, hf_kind kind, const char *name)
+static hf_lock *open_own(struct user *user, hf_kind kind, const char *name)
 {
 	char full[100];
 	hf_lock *lock = NULL;
@@ -135,7 +135,7 @@ static void hold_once(struct storm *storm, struct user *user, hf_lock *lock, str
 
 static void use_mutex(struct storm *storm, struct user *user)
 {
-	hf_lock *lock = open_named(user, HF_REENTRANT, "orders");
+	hf_lock *lock = open_own(user, HF_REENTRANT, "orders");
 	while (!storm->over)
 		hold_once(storm, user, lock, &storm->orders,
 		          HF_ACQUIRE(.wait_ms = CALL_MS, .revocable = 1));
@@ -144,7 +144,7 @@ static void use_mutex(struct storm *storm, struct user *user)
 
 static void use_writer(struct storm *storm, struct user *user)
 {
-	hf_lock *lock = open_named(user, HF_WRITE, "ledger");
+	hf_lock *lock = open_own(user, HF_WRITE, "ledger");
 	while (!storm->over)
 		hold_once(storm, user, lock, &storm->ledger, HF_ACQUIRE(.wait_ms = CALL_MS));
 	hf_lock_close(lock);
@@ -152,7 +152,7 @@ static void use_writer(struct storm *storm, struct user *user)
 
 static void use_simple(struct storm *storm, struct user *user)
 {
-	hf_lock *lock = open_named(user, HF_SIMPLE, "simple");
+	hf_lock *lock = open_own(user, HF_SIMPLE, "simple");
 	while (!storm->over)
 		hold_once(storm, user, lock, &storm->simple, HF_ACQUIRE(.wait_ms = CALL_MS));
 	hf_lock_close(lock);
@@ -162,7 +162,7 @@ static void use_simple(struct storm *storm, struct user *user)
 
 static void use_reader(struct storm *storm, struct user *user)
 {
-	hf_lock *lock = open_named(user, HF_READ, "ledger");
+	hf_lock *lock = open_own(user, HF_READ, "ledger");
 	while (!storm->over) {
 		if (USE(0, hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = CALL_MS))))
 			continue;
@@ -195,7 +195,7 @@ static void use_for_long(struct storm *storm, struct user *user)
 {
 	char name[40];
 	snprintf(name, sizeof name, "own-%p", (void *)user);
-	hf_lock *lock = open_named(user, HF_PLAIN, name);
+	hf_lock *lock = open_own(user, HF_PLAIN, name);
 	while (!storm->over) {
 		if (USE(0, hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = CALL_MS))))
 			continue;
@@ -236,7 +236,7 @@ static void use_questions(struct storm *storm, struct user *user)
 	char holder[200];
 	int64_t number;
 	int flag;
-	hf_lock *lock = open_named(user, HF_REENTRANT, "orders");
+	hf_lock *lock = open_own(user, HF_REENTRANT, "orders");
 	while (!storm->over) {
 		(void)USE(0, hf_lock_revoke(lock, &flag));
 		(void)USE(0, hf_lock_is_locked(lock, &flag));
@@ -383,7 +383,7 @@ static void check_calm(hf_client *client, const char *prefix)
 	for (size_t i = 0; i < sizeof locks / sizeof *locks; i++) {
 		char name[100];
 		snprintf(name, sizeof name, "%s%s", prefix, locks[i].name);
-		hf_lock *lock = open_kind(client, locks[i].kind, name);
+		hf_lock *lock = open_named(client, locks[i].kind, name);
 		ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 15000)));
 		ASSERT_OK(hf_lock_release(lock));
 		hf_lock_close(lock);

@@ -54,7 +54,7 @@ static void plain_node_with_other_data_is_still_our_own(void **state)
 {
 	(void)state;
 	begin_patient();
-	hf_lock *lock = open_kind(pair.one, HF_PLAIN, "orders");
+	hf_lock *lock = open_named(pair.one, HF_PLAIN, "orders");
 	proxy_drop_replies(proxy, true);
 	struct waiter *waiter = waiter_start(lock, HF_ACQUIRE(.wait_ms = 15000));
 	WAIT_UNTIL(zk_raw_exists(zk_eye, "/orders", NULL) == 0, SOON_MS);
@@ -99,8 +99,8 @@ static void check_lost_answer_to_a_revoke(hf_kind kind)
 {
 	char path[700];
 	begin_patient();
-	hf_lock *asks = open_kind(pair.one, kind, "orders");
-	hf_lock *holds = open_kind(pair.two, kind, "orders");
+	hf_lock *asks = open_named(pair.one, kind, "orders");
+	hf_lock *holds = open_named(pair.two, kind, "orders");
 	take_it(holds, kind, "first", path, sizeof path);
 	struct done *done = ask_unanswered(asks, kind);
 	WAIT_UNTIL(has_message(path), SOON_MS);
@@ -161,8 +161,8 @@ static void check_vanishing_readers(int vanish)
 	hf_owner *owners[] = {new_owner(), new_owner()};
 	char path[700];
 	begin_patient();
-	hf_lock *forces = open_kind(pair.one, HF_READ, "orders");
-	hf_lock *reads = open_kind(pair.two, HF_READ, "orders");
+	hf_lock *forces = open_named(pair.one, HF_READ, "orders");
+	hf_lock *reads = open_named(pair.two, HF_READ, "orders");
 	for (int i = 0; i < 2; i++)
 		ASSERT_OK(hf_lock_acquire(reads, HF_ACQUIRE(.owner = owners[i])));
 	long long bytes = proxy_reply_bytes(proxy);

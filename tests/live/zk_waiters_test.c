@@ -27,8 +27,8 @@ static char *find_waiter_name(hf_client *client, const char *name, size_t place)
 static void waiter_can_be_removed_by_hand(void **state)
 {
 	hf_client *client = open_zk(""), *other = open_zk("");
-	hf_lock *mine = open_kind(client, HF_REENTRANT, "orders");
-	hf_lock *theirs = open_kind(other, HF_REENTRANT, "orders");
+	hf_lock *mine = open_named(client, HF_REENTRANT, "orders");
+	hf_lock *theirs = open_named(other, HF_REENTRANT, "orders");
 	char path[700];
 	struct zk_raw_stat stat;
 	int removed = -1;
@@ -54,7 +54,7 @@ static void waiter_can_be_removed_by_hand(void **state)
 	ASSERT_OK(waiter_release(second));
 	waiter_finish(first);
 	waiter_free(second);
-	hf_lock *plain = open_kind(client, HF_PLAIN, "plain");
+	hf_lock *plain = open_named(client, HF_PLAIN, "plain");
 	ASSERT_RC(hf_lock_remove_waiter(plain, "x", &removed), HF_ENOTSUP);
 	hf_lock_close(plain);
 	hf_lock_close(mine);

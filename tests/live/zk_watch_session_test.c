@@ -147,8 +147,8 @@ static void wait_for_kind(hf_kind kind, hf_kind wanted_kind)
 {
 	struct wanted wanted;
 	wanted_begin(&wanted);
-	wanted.held = open_kind(wanted.holder, kind, "orders");
-	wanted.lock = open_kind(wanted.client, wanted_kind, "orders");
+	wanted.held = open_named(wanted.holder, kind, "orders");
+	wanted.lock = open_named(wanted.client, wanted_kind, "orders");
 	ASSERT_OK(hf_lock_acquire(wanted.held, NULL));
 	expect_nothing_gathers(&wanted, wait_for_lock);
 	expect_lock_is_handed_on(&wanted);
@@ -250,8 +250,8 @@ static void names_used_once_are_forgotten(void **state)
 		if (i == MANY)
 			bytes = count_bytes();
 		snprintf(name, sizeof name, "names/n%d", i % 20 + (i / MANY) * 20);
-		hf_lock *mine = open_kind(one, HF_REENTRANT, name);
-		hf_lock *theirs = open_kind(two, HF_REENTRANT, name);
+		hf_lock *mine = open_named(one, HF_REENTRANT, name);
+		hf_lock *theirs = open_named(two, HF_REENTRANT, name);
 		ASSERT_OK(hf_lock_acquire(mine, NULL));
 		int rc = hf_lock_acquire(theirs, HF_ACQUIRE(.wait_ms = 5));
 		assert_true(rc == HF_ETIMEDOUT || rc == HF_EUNKNOWN); /* as fast as the server is */
