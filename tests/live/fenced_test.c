@@ -180,34 +180,28 @@ static void kinds_have_a_token_only_where_one_is_asked_for(void **state)
 static void token_belongs_to_its_owner(void **state)
 {
 	int64_t token = -7;
-	hf_client *one = open_client(NULL);
-	hf_client *two = open_client(NULL);
-	hf_lock *mine = open_named(one, HF_FENCED, "orders");
-	hf_lock *theirs = open_named(two, HF_FENCED, "orders");
+	struct rivals *rivals = open_rivals(HF_FENCED, NULL);
 	hf_owner *owner = new_owner();
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(mine, HF_ACQUIRE(.owner = owner)));
-	ASSERT_OK(hf_lock_token(mine, owner, &token));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.owner = owner)));
+	ASSERT_OK(hf_lock_token(rivals->mine, owner, &token));
 	assert_true(token > 0);
-	assert_int_equal(last_token(theirs), token);
-	ASSERT_RC(hf_lock_token(mine, NULL, &token), HF_ENOTHELD);
-	ASSERT_RC(hf_lock_token(theirs, NULL, &token), HF_ENOTHELD);
-	struct waiter *waiter = waiter_start(theirs, NULL);
-	WAIT_UNTIL(stats_of(two).attempts == 2, SOON_MS);
+	assert_int_equal(last_token(rivals->theirs), token);
+	ASSERT_RC(hf_lock_token(rivals->mine, NULL, &token), HF_ENOTHELD);
+	ASSERT_RC(hf_lock_token(rivals->theirs, NULL, &token), HF_ENOTHELD);
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
+	WAIT_UNTIL(stats_of(rivals->two).attempts == 2, SOON_MS);
 	/* An ask that finds the lock busy uses no token. */
 	assert_int_equal(stored_token(), token);
-	ASSERT_OK(hf_lock_release_with(mine, HF_RELEASE(.owner = owner)));
+	ASSERT_OK(hf_lock_release_with(rivals->mine, HF_RELEASE(.owner = owner)));
 	waiter_expect(waiter, 0);
 	int64_t next = -7;
-	ASSERT_OK(hf_lock_token(theirs, waiter->options.owner, &next));
+	ASSERT_OK(hf_lock_token(rivals->theirs, waiter->options.owner, &next));
 	assert_true(next > token);
 	waiter_finish(waiter);
 	hf_owner_free(owner);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	close_rivals(rivals);
 }
 
 /* ---- after losses ---- */
@@ -215,36 +209,30 @@ static void token_belongs_to_its_owner(void **state)
 static void token_grows_after_the_lock_was_deleted_or_forced_or_has_ended(void **state)
 {
 	int64_t token = -7;
-	hf_client *one = open_client(NULL);
-	hf_client *two = open_client(NULL);
-	hf_lock *mine = open_named(one, HF_FENCED, "orders");
-	hf_lock *theirs = open_named(two, HF_FENCED, "orders");
+	struct rivals *rivals = open_rivals(HF_FENCED, NULL);
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
-	int64_t first = token_of(mine);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	int64_t first = token_of(rivals->mine);
 	assert_int_equal(raw_integer(live_raw, "DEL", "orders", NULL), 1);
-	int64_t second = take_one(theirs);
+	int64_t second = take_one(rivals->theirs);
 	assert_true(second > first);
-	ASSERT_RC(hf_lock_release(mine), HF_ELOST);
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
-	int64_t third = token_of(mine);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	int64_t third = token_of(rivals->mine);
 	assert_true(third > second);
-	ASSERT_OK(hf_lock_force_release(mine, NULL));
-	ASSERT_RC(hf_lock_token(mine, NULL, &token), HF_ENOTHELD);
-	int64_t fourth = take_one(theirs);
+	ASSERT_OK(hf_lock_force_release(rivals->mine, NULL));
+	ASSERT_RC(hf_lock_token(rivals->mine, NULL, &token), HF_ENOTHELD);
+	int64_t fourth = take_one(rivals->theirs);
 	assert_true(fourth > third);
-	ASSERT_RC(hf_lock_release(mine), HF_ELOST);
-	ASSERT_OK(hf_lock_acquire(mine, HF_ACQUIRE(.lease_ms = 100)));
-	int64_t fifth = token_of(mine);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.lease_ms = 100)));
+	int64_t fifth = token_of(rivals->mine);
 	assert_true(fifth > fourth);
-	WAIT_UNTIL(hf_lock_state(mine, NULL) == HF_LOST, SOON_MS);
-	ASSERT_RC(hf_lock_token(mine, NULL, &token), HF_ENOTHELD);
-	assert_true(take_one(theirs) > fifth);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	WAIT_UNTIL(hf_lock_state(rivals->mine, NULL) == HF_LOST, SOON_MS);
+	ASSERT_RC(hf_lock_token(rivals->mine, NULL, &token), HF_ENOTHELD);
+	assert_true(take_one(rivals->theirs) > fifth);
+	close_rivals(rivals);
 }
 
 static void token_grows_also_where_the_server_has_lost_the_last_one(void **state)

@@ -162,27 +162,21 @@ static void values_of_a_group_are_not_mapped(void **state)
 
 static void prefix_with_a_tag_places_all_keys_by_it(void **state)
 {
-	hf_client *client = open_client(HF_CLIENT(.name_prefix = "{app}:"));
-	hf_client *other = open_client(HF_CLIENT(.name_prefix = "{app}:"));
-	hf_lock *lock = open_lock(client, "orders");
-	hf_lock *theirs = open_lock(other, "orders");
+	struct rivals *rivals = open_rivals(HF_REENTRANT, HF_CLIENT(.name_prefix = "{app}:"));
 	hf_lock *bad = NULL;
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	assert_int_equal(held_count(live_raw, "{app}:orders"), 1);
-	struct waiter *waiter = waiter_start(theirs, NULL);
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
 	WAIT_UNTIL(subscribers(live_raw, "redisson_lock__channel:{app}:orders") == 1, SOON_MS);
-	ASSERT_OK(hf_lock_release(lock));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	waiter_finish(waiter);
 	/* The name itself is checked before, and the result again. */
-	ASSERT_RC(hf_lock_open(client, HF_REENTRANT, "", &bad), HF_EINVAL);
-	ASSERT_RC(hf_lock_open(client, HF_REENTRANT, "a}b", &bad), HF_EINVAL);
+	ASSERT_RC(hf_lock_open(rivals->one, HF_REENTRANT, "", &bad), HF_EINVAL);
+	ASSERT_RC(hf_lock_open(rivals->one, HF_REENTRANT, "a}b", &bad), HF_EINVAL);
 	assert_null(bad);
-	hf_lock_close(lock);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(client));
-	ASSERT_OK(hf_client_close(other));
+	close_rivals(rivals);
 }
 
 static void prefix_of_the_url_gives_way_to_that_of_the_options(void **state)

@@ -168,30 +168,24 @@ static void note_loss(void *arg, const hf_event *event)
 /* The master is killed. The hold was replicated, so it lasts, and the release wakes the waiter. */
 static void a_replicated_hold_survives_a_killed_master(void **state)
 {
-	hf_client *one = open_url(group->url, NULL);
-	hf_client *two = open_url(group->url, NULL);
-	hf_lock *mine = open_lock(one, "orders");
-	hf_lock *theirs = open_lock(two, "orders");
+	struct rivals *rivals = open_rivals_at(group->url, HF_REENTRANT, NULL);
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
-	struct waiter *waiter = waiter_start(theirs, HF_ACQUIRE(.wait_ms = 60000));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = waiter_start(rivals->theirs, HF_ACQUIRE(.wait_ms = 60000));
 	test_sentinels_sync(group, master, 2);
 	int before = master;
 	test_server_kill(group->node[before]);
 	master = test_sentinels_next(group, before);
 	WAIT_UNTIL(count_connections(master) == 2, SOON_MS);
-	ASSERT_OK(hf_client_ping(one, NULL));
-	assert_int_equal(hf_lock_state(mine, NULL), HF_HELD);
+	ASSERT_OK(hf_client_ping(rivals->one, NULL));
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
 	assert_false(waiter_is_over(waiter));
-	ASSERT_OK(hf_lock_release(mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	long long released_at = test_now_ms();
 	waiter_expect(waiter, 0);
 	assert_true(test_now_ms() - released_at < 1000);
 	waiter_finish(waiter);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	close_rivals(rivals);
 	bring_back(before);
 }
 

@@ -1,22 +1,5 @@
 /* The pauses of the spin lock: how often it asks while it waits. */
-#include "live/live.h"
-
-/* A lock that is held, and a client that keeps asking for it. */
-static struct rivals *begin(const hf_lock_options *options)
-{
-	const char *url = test_server_url(live_server);
-	struct rivals *rivals = open_clients(url, NULL, url, NULL);
-	ASSERT_OK(hf_lock_open(rivals->one, HF_SPIN, "orders", &rivals->mine));
-	ASSERT_OK(hf_lock_open_with(rivals->two, HF_SPIN, "orders", options, &rivals->theirs));
-	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
-	return rivals;
-}
-
-static void end(struct rivals *rivals)
-{
-	ASSERT_OK(hf_lock_release(rivals->mine));
-	close_rivals(rivals);
-}
+#include "live/spin.h"
 
 /* How often it asks in so much time. */
 static uint64_t asks_within(const hf_lock_options *options, int64_t wait_ms)

@@ -1,5 +1,5 @@
 /* The stories of the spin lock: it asks again and again, and publishes nothing. */
-#include "live/live.h"
+#include "live/spin.h"
 
 #define CHANNEL "redisson_lock__channel:{orders}"
 
@@ -70,31 +70,24 @@ static void nobody_subscribes_and_nothing_is_published(void **state)
 static void only_the_first_waiter_of_a_client_asks(void **state)
 {
 	struct waiter *waiter[8];
-	hf_client *one = open_client(NULL);
-	hf_client *two = open_client(NULL);
-	hf_lock *mine = open_spin(one, NULL);
 	/* The pause is so long that no waiter asks twice meanwhile. */
-	hf_lock *theirs = open_spin(two, HF_LOCK(.spin_factor = 1, .spin_ms = 60000));
+	struct rivals *rivals = begin(HF_LOCK(.spin_factor = 1, .spin_ms = 60000));
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
 	hf_cancel *cancel = new_cancel();
 	for (int i = 0; i < 8; i++)
-		waiter[i] = waiter_start(theirs, HF_ACQUIRE(.cancel = cancel));
-	WAIT_UNTIL(stats_of(two).waiting == 8, SOON_MS);
-	WAIT_UNTIL(stats_of(two).attempts >= 1, SOON_MS);
-	assert_int_equal(stats_of(two).attempts, 1);
+		waiter[i] = waiter_start(rivals->theirs, HF_ACQUIRE(.cancel = cancel));
+	WAIT_UNTIL(stats_of(rivals->two).waiting == 8, SOON_MS);
+	WAIT_UNTIL(stats_of(rivals->two).attempts >= 1, SOON_MS);
+	assert_int_equal(stats_of(rivals->two).attempts, 1);
 	hf_cancel_fire(cancel);
 	for (int i = 0; i < 8; i++) {
 		waiter_join(waiter[i], HF_ECANCELLED);
 	}
-	ASSERT_OK(hf_lock_release(mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 	hf_cancel_free(cancel);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	close_rivals(rivals);
 }
 
 static void release_inside_the_client_is_seen_without_asking(void **state)
@@ -114,49 +107,32 @@ static void release_inside_the_client_is_seen_without_asking(void **state)
 
 static void wait_ends_on_time_in_the_middle_of_a_pause(void **state)
 {
-	hf_client *one = open_client(NULL);
-	hf_client *two = open_client(NULL);
-	hf_lock *mine = open_spin(one, NULL);
-	hf_lock *theirs = open_spin(two, HF_LOCK(.spin_factor = 1, .spin_ms = 60000));
+	struct rivals *rivals = begin(HF_LOCK(.spin_factor = 1, .spin_ms = 60000));
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
 	long long started_at = test_now_ms();
-	ASSERT_RC(hf_lock_acquire(theirs, HF_ACQUIRE(.wait_ms = 200)), HF_ETIMEDOUT);
+	ASSERT_RC(hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = 200)), HF_ETIMEDOUT);
 	ASSERT_BETWEEN(test_now_ms() - started_at, 200, 1200);
-	assert_int_equal(stats_of(two).attempts, 1);
-	ASSERT_OK(hf_lock_release(mine));
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	assert_int_equal(stats_of(rivals->two).attempts, 1);
+	end(rivals);
 }
 
 static void pause_starts_over_with_every_call(void **state)
 {
-	hf_client *one = open_client(NULL);
-	hf_client *two = open_client(NULL);
-	hf_lock *mine = open_spin(one, NULL);
 	/* The second ask comes soon, the third not before 20 s. */
-	const hf_lock_options *options =
-		HF_LOCK(.spin_ms = 20, .spin_factor = 1000, .spin_max_ms = 60000);
-	hf_lock *theirs = open_spin(two, options);
+	struct rivals *rivals =
+		begin(HF_LOCK(.spin_ms = 20, .spin_factor = 1000, .spin_max_ms = 60000));
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
 	for (uint64_t i = 1; i <= 2; i++) {
 		hf_cancel *cancel = new_cancel();
-		struct waiter *waiter = waiter_start(theirs, HF_ACQUIRE(.cancel = cancel));
-		WAIT_UNTIL(stats_of(two).attempts == 2 * i, SOON_MS);
+		struct waiter *waiter = waiter_start(rivals->theirs, HF_ACQUIRE(.cancel = cancel));
+		WAIT_UNTIL(stats_of(rivals->two).attempts == 2 * i, SOON_MS);
 		hf_cancel_fire(cancel);
 		waiter_join(waiter, HF_ECANCELLED);
 		hf_cancel_free(cancel);
 	}
-	ASSERT_OK(hf_lock_release(mine));
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	end(rivals);
 }
 
 static void handles_of_one_lock_may_spin_differently(void **state)

@@ -56,21 +56,16 @@ static void right_certificate_is_trusted_and_locks_work(void **state)
 {
 	struct test_server *server = start_server(certs->server_cert, certs->server_key, false);
 	const hf_client_options *options = HF_CLIENT(.tls_ca_file = certs->ca, .watchdog_ms = 900);
-	hf_client *one = open_url(test_server_url(server), options);
-	hf_client *two = open_url(test_server_url(server), options);
-	hf_lock *mine = open_lock(one, "orders");
-	hf_lock *theirs = open_lock(two, "orders");
+	struct rivals *rivals = open_rivals_at(test_server_url(server), HF_REENTRANT, options);
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
-	struct waiter *waiter = waiter_start(theirs, NULL);
-	WAIT_UNTIL(stats_of(two).attempts >= 2 && stats_of(one).renewals >= 2, SOON_MS);
-	ASSERT_WAKES(hf_lock_release(mine), waiter, 800);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
+	WAIT_UNTIL(stats_of(rivals->two).attempts >= 2 && stats_of(rivals->one).renewals >= 2,
+	           SOON_MS);
+	ASSERT_WAKES(hf_lock_release(rivals->mine), waiter, 800);
 	waiter_finish(waiter);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	close_rivals(rivals);
 	test_server_stop(server);
 }
 

@@ -189,66 +189,54 @@ static void queries_report_what_the_server_has(void **state)
 	int64_t number;
 	char holder[200], identity[200], path[700];
 	struct zk_raw_stat stat;
-	hf_client *one = open_zk("");
-	hf_client *two = open_zk("");
-	hf_lock *mine = open_named(one, HF_REENTRANT, "orders");
-	hf_lock *theirs = open_named(two, HF_REENTRANT, "orders");
+	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
 
 	(void)state;
-	ASSERT_OK(hf_lock_is_locked(mine, &flag));
+	ASSERT_OK(hf_lock_is_locked(rivals->mine, &flag));
 	assert_int_equal(flag, 0);
-	ASSERT_OK(hf_lock_ttl(mine, &number));
+	ASSERT_OK(hf_lock_ttl(rivals->mine, &number));
 	assert_int_equal(number, -2);
-	ASSERT_OK(hf_lock_holder(mine, holder, sizeof holder));
+	ASSERT_OK(hf_lock_holder(rivals->mine, holder, sizeof holder));
 	assert_string_equal(holder, "");
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
-	ASSERT_OK(hf_lock_is_locked(theirs, &flag));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_OK(hf_lock_is_locked(rivals->theirs, &flag));
 	assert_int_equal(flag, 1);
-	ASSERT_OK(hf_lock_is_held(theirs, NULL, &flag));
+	ASSERT_OK(hf_lock_is_held(rivals->theirs, NULL, &flag));
 	assert_int_equal(flag, 0);
-	ASSERT_OK(hf_lock_is_held(mine, NULL, &flag));
+	ASSERT_OK(hf_lock_is_held(rivals->mine, NULL, &flag));
 	assert_int_equal(flag, 1);
-	ASSERT_OK(hf_lock_ttl(theirs, &number));
+	ASSERT_OK(hf_lock_ttl(rivals->theirs, &number));
 	assert_int_equal(number, -1);
-	ASSERT_OK(hf_lock_holder(theirs, holder, sizeof holder));
+	ASSERT_OK(hf_lock_holder(rivals->theirs, holder, sizeof holder));
 	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
 	assert_string_equal(holder, strrchr(path, '/') + 1);
-	ASSERT_OK(hf_lock_identity(mine, NULL, identity, sizeof identity));
+	ASSERT_OK(hf_lock_identity(rivals->mine, NULL, identity, sizeof identity));
 	assert_true(identity[0] != 0);
-	ASSERT_OK(hf_client_ping(one, NULL));
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	ASSERT_OK(hf_client_ping(rivals->one, NULL));
+	close_rivals(rivals);
 	assert_int_equal(count_children(zk_eye, "/orders"), 0);
 }
 
 static void forced_release_is_reported_to_the_holder(void **state)
 {
 	int was_held = -1;
-	hf_client *one = open_zk("");
-	hf_client *two = open_zk("");
-	hf_lock *mine = open_named(one, HF_REENTRANT, "orders");
-	hf_lock *theirs = open_named(two, HF_REENTRANT, "orders");
+	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
 
 	(void)state;
-	ASSERT_OK(hf_lock_force_release(theirs, &was_held));
+	ASSERT_OK(hf_lock_force_release(rivals->theirs, &was_held));
 	assert_int_equal(was_held, 0);
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
-	struct waiter *waiter = waiter_start(theirs, NULL);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
-	ASSERT_OK(hf_lock_force_release(theirs, &was_held));
+	ASSERT_OK(hf_lock_force_release(rivals->theirs, &was_held));
 	assert_int_equal(was_held, 1);
 	waiter_expect(waiter, 0);
-	WAIT_UNTIL(hf_lock_state(mine, NULL) == HF_LOST, 2000);
-	ASSERT_RC(hf_lock_release(mine), HF_ELOST);
+	WAIT_UNTIL(hf_lock_state(rivals->mine, NULL) == HF_LOST, 2000);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
 	ASSERT_OK(waiter_release(waiter));
 	waiter_free(waiter);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	close_rivals(rivals);
 }
 
 static void extend_outlives_the_first_lease_and_never_shortens(void **state)
@@ -274,35 +262,29 @@ static void extend_outlives_the_first_lease_and_never_shortens(void **state)
 
 static void one_attempt_and_a_short_wait_leave_no_node(void **state)
 {
-	hf_client *one = open_zk("");
-	hf_client *two = open_zk("");
-	hf_lock *mine = open_named(one, HF_REENTRANT, "orders");
-	hf_lock *theirs = open_named(two, HF_REENTRANT, "orders");
+	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
 	hf_cancel *cancel = new_cancel();
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
-	ASSERT_RC(hf_lock_acquire(theirs, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	ASSERT_RC(hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 1, SOON_MS);
 	long long started_at = test_now_ms();
-	ASSERT_RC(hf_lock_acquire(theirs, HF_ACQUIRE(.wait_ms = 200)), HF_ETIMEDOUT);
+	ASSERT_RC(hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = 200)), HF_ETIMEDOUT);
 	ASSERT_BETWEEN(test_now_ms() - started_at, 195, 2000);
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 1, SOON_MS);
-	struct waiter *waiter = waiter_start(theirs, HF_ACQUIRE(.cancel = cancel));
+	struct waiter *waiter = waiter_start(rivals->theirs, HF_ACQUIRE(.cancel = cancel));
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
 	hf_cancel_fire(cancel);
 	waiter_expect(waiter, HF_ECANCELLED);
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 1, SOON_MS);
 	waiter_free(waiter);
-	assert_int_equal(hf_lock_state(mine, NULL), HF_HELD);
-	ASSERT_OK(hf_lock_release(mine));
-	ASSERT_OK(hf_lock_acquire(theirs, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
-	ASSERT_OK(hf_lock_release(theirs));
+	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	ASSERT_OK(hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
+	ASSERT_OK(hf_lock_release(rivals->theirs));
 	hf_cancel_free(cancel);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	close_rivals(rivals);
 }
 
 #define QUEUE 20
@@ -310,19 +292,16 @@ static void one_attempt_and_a_short_wait_leave_no_node(void **state)
 static void twenty_waiters_of_two_clients_are_served_in_order(void **state)
 {
 	struct waiter *waiters[QUEUE];
-	hf_client *one = open_zk("");
-	hf_client *two = open_zk("");
-	hf_lock *mine = open_named(one, HF_REENTRANT, "orders");
-	hf_lock *theirs = open_named(two, HF_REENTRANT, "orders");
+	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	for (int i = 0; i < QUEUE; i++) {
-		waiters[i] = waiter_start(i % 2 ? mine : theirs, NULL);
+		waiters[i] = waiter_start(i % 2 ? rivals->mine : rivals->theirs, NULL);
 		WAIT_UNTIL(count_children(zk_eye, "/orders") == i + 2, SOON_MS);
 	}
-	int64_t last = token_of(mine, NULL);
-	ASSERT_OK(hf_lock_release(mine));
+	int64_t last = token_of(rivals->mine, NULL);
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	for (int i = 0; i < QUEUE; i++) {
 		waiter_expect(waiters[i], 0);
 		for (int j = i + 1; j < QUEUE; j++)
@@ -334,10 +313,7 @@ static void twenty_waiters_of_two_clients_are_served_in_order(void **state)
 		waiter_free(waiters[i]);
 	}
 	assert_int_equal(count_children(zk_eye, "/orders"), 0);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	close_rivals(rivals);
 }
 
 static void waiter_in_the_middle_that_leaves_wakes_nobody_early(void **state)
@@ -374,24 +350,19 @@ static void waiter_in_the_middle_that_leaves_wakes_nobody_early(void **state)
 /* A loop that tries for a moment again and again must not gather watches. */
 static void waits_that_end_in_vain_do_not_pile_up_watches(void **state)
 {
-	hf_client *one = open_zk("");
-	hf_client *two = open_zk("");
-	hf_lock *mine = open_named(one, HF_REENTRANT, "orders");
-	hf_lock *theirs = open_named(two, HF_REENTRANT, "orders");
+	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	for (int i = 0; i < 12; i++)
-		ASSERT_RC(hf_lock_acquire(theirs, HF_ACQUIRE(.wait_ms = 150)), HF_ETIMEDOUT);
+		ASSERT_RC(hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = 150)),
+		          HF_ETIMEDOUT);
 	assert_true(test_zookeeper_value(zk_server, 0, "zk_watch_count") <= 3);
-	uint64_t wakeups = stats_of(two).wakeups;
-	ASSERT_OK(hf_lock_release(mine));
-	ASSERT_OK(hf_client_ping(two, NULL));
-	assert_int_equal(stats_of(two).wakeups, wakeups);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	uint64_t wakeups = stats_of(rivals->two).wakeups;
+	ASSERT_OK(hf_lock_release(rivals->mine));
+	ASSERT_OK(hf_client_ping(rivals->two, NULL));
+	assert_int_equal(stats_of(rivals->two).wakeups, wakeups);
+	close_rivals(rivals);
 }
 
 /* ---- others on the path ---- */

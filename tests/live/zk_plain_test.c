@@ -132,21 +132,19 @@ static void mutex_waits_for_a_plain_lock_on_its_path(void **state)
 static void waiters_of_two_clients_all_get_it_once(void **state)
 {
 	struct waiter *waiters[10];
-	hf_client *one = open_zk("");
-	hf_client *two = open_zk("");
-	hf_lock *mine = open_named(one, HF_PLAIN, "lock");
-	hf_lock *theirs = open_named(two, HF_PLAIN, "lock");
+	struct rivals *rivals = open_zk_rivals(HF_PLAIN, "lock");
 	int served = 0;
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	for (int i = 0; i < 10; i++)
-		waiters[i] = waiter_start(i % 2 ? mine : theirs, NULL);
-	WAIT_UNTIL(stats_of(one).waiting == 5 && stats_of(two).waiting == 5, SOON_MS);
-	ASSERT_OK(hf_lock_release(mine));
+		waiters[i] = waiter_start(i % 2 ? rivals->mine : rivals->theirs, NULL);
+	WAIT_UNTIL(stats_of(rivals->one).waiting == 5 && stats_of(rivals->two).waiting == 5,
+	           SOON_MS);
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	while (served < 10) {
 		int holder = -1, over = 0;
-		WAIT_UNTIL(stats_of(one).held + stats_of(two).held == 1, SOON_MS);
+		WAIT_UNTIL(stats_of(rivals->one).held + stats_of(rivals->two).held == 1, SOON_MS);
 		for (int i = 0; i < 10; i++)
 			if (waiters[i] && waiter_is_over(waiters[i]))
 				holder = i, over++;
@@ -160,10 +158,7 @@ static void waiters_of_two_clients_all_get_it_once(void **state)
 			WAIT_UNTIL(zk_raw_exists(zk_eye, "/lock", NULL) == 0, SOON_MS);
 	}
 	assert_int_equal(zk_raw_exists(zk_eye, "/lock", NULL), ZK_RAW_NO_NODE);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	close_rivals(rivals);
 }
 
 int main(void)

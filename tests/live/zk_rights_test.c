@@ -27,26 +27,22 @@ static hf_permits *open_permits(hf_client *client, const char *name)
 
 static void node_that_may_not_be_deleted_is_gone_with_its_session(void **state)
 {
-	hf_client *one = open_zk(""), *two = open_zk("");
-	hf_lock *mine = open_lock(one, "orders"), *theirs = open_lock(two, "orders");
+	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
 
 	(void)state;
 	make_undeletable("/orders");
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
-	struct waiter *waiter = waiter_start(theirs, NULL);
-	ASSERT_RC(hf_lock_release(mine), HF_EREFUSED);
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
+	ASSERT_RC(hf_lock_release(rivals->mine), HF_EREFUSED);
 	ASSERT_CONTAINS(hf_error_detail(), "cannot delete the lock's node");
 	waiter_expect(waiter, 0);
 	waiter_free(waiter);
 	/* The client continues with its next session. */
-	hf_lock *other = open_lock(one, "other");
+	hf_lock *other = open_lock(rivals->one, "other");
 	ASSERT_OK(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = SOON_MS)));
 	ASSERT_OK(hf_lock_release(other));
 	hf_lock_close(other);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	close_rivals(rivals);
 }
 
 static void other_holds_are_not_given_up_for_it(void **state)

@@ -123,25 +123,19 @@ static int stop(void **state)
 
 static void expect_handover(const char *url, const hf_client_options *options)
 {
-	hf_client *one = open_url(url, options);
-	hf_client *two = open_url(url, options);
-	hf_lock *mine = open_lock(one, "orders");
-	hf_lock *theirs = open_lock(two, "orders");
+	struct rivals *rivals = open_rivals_at(url, HF_REENTRANT, options);
 
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	assert_int_equal(count_children(zk_eye, "/orders"), 1);
-	struct waiter *waiter = waiter_start(theirs, NULL);
+	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
 	assert_false(waiter_is_over(waiter));
-	ASSERT_WAKES(hf_lock_release(mine), waiter, 2000);
+	ASSERT_WAKES(hf_lock_release(rivals->mine), waiter, 2000);
 	assert_int_equal(count_children(zk_eye, "/orders"), 1);
 	ASSERT_OK(waiter_release(waiter));
 	assert_int_equal(count_children(zk_eye, "/orders"), 0);
 	waiter_free(waiter);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	close_rivals(rivals);
 }
 
 static void expect_refused(const char *url, const hf_client_options *options, int error,

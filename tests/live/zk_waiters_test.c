@@ -26,41 +26,36 @@ static char *find_waiter_name(hf_client *client, const char *name, size_t place)
 /* The one that is removed lives, so it joins the queue again at the end. */
 static void waiter_can_be_removed_by_hand(void **state)
 {
-	hf_client *client = open_zk(""), *other = open_zk("");
-	hf_lock *mine = open_named(client, HF_REENTRANT, "orders");
-	hf_lock *theirs = open_named(other, HF_REENTRANT, "orders");
+	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
 	char path[700];
 	struct zk_raw_stat stat;
 	int removed = -1;
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
 	/* The holder is not a waiter. */
-	ASSERT_OK(hf_lock_remove_waiter(theirs, strrchr(path, '/') + 1, &removed));
+	ASSERT_OK(hf_lock_remove_waiter(rivals->theirs, strrchr(path, '/') + 1, &removed));
 	assert_int_equal(removed, 0);
-	struct waiter *first = waiter_start(theirs, NULL);
+	struct waiter *first = waiter_start(rivals->theirs, NULL);
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
-	char *waiting = find_waiter_name(client, "orders", 0);
-	struct waiter *second = waiter_start(theirs, NULL);
+	char *waiting = find_waiter_name(rivals->one, "orders", 0);
+	struct waiter *second = waiter_start(rivals->theirs, NULL);
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 3, SOON_MS);
-	ASSERT_OK(hf_lock_remove_waiter(mine, waiting, &removed));
+	ASSERT_OK(hf_lock_remove_waiter(rivals->mine, waiting, &removed));
 	assert_int_equal(removed, 1);
-	ASSERT_OK(hf_lock_remove_waiter(mine, waiting, &removed));
+	ASSERT_OK(hf_lock_remove_waiter(rivals->mine, waiting, &removed));
 	assert_int_equal(removed, 0);
 	free(waiting);
-	ASSERT_OK(hf_lock_release(mine));
+	ASSERT_OK(hf_lock_release(rivals->mine));
 	waiter_expect(second, 0);
 	ASSERT_OK(waiter_release(second));
 	waiter_finish(first);
 	waiter_free(second);
-	hf_lock *plain = open_named(client, HF_PLAIN, "plain");
+	hf_lock *plain = open_named(rivals->one, HF_PLAIN, "plain");
 	ASSERT_RC(hf_lock_remove_waiter(plain, "x", &removed), HF_ENOTSUP);
 	hf_lock_close(plain);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(client));
-	ASSERT_OK(hf_client_close(other));
+	close_rivals(rivals);
 }
 
 int main(void)
