@@ -42,8 +42,7 @@ static void expect_open(const char *url, const hf_client_options *options)
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	assert_true(is_held_by(live_raw, "orders", client));
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	check_secret();
 }
 
@@ -135,8 +134,7 @@ static void password_that_is_changed_meanwhile_is_reported(void **state)
 	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 500)), HF_EAUTH);
 	check_secret();
 	assert_false(seen_in_log(&mine, SECRET));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- permissions ---- */
@@ -165,8 +163,7 @@ static void expect_acquire_denied(const char *rule, const char *part)
 	ASSERT_CONTAINS(hf_error_detail(), "orders");
 	check_secret();
 	assert_false(key_exists(live_raw, "orders"));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void acquire_without_permission_is_denied_with_the_reason(void **state)
@@ -187,8 +184,7 @@ static void expect_release_denied(const char *rule, const char *part)
 	check_secret();
 	assert_int_equal(hf_lock_state(lock, NULL), HF_FREE);
 	WAIT_UNTIL(!key_exists(live_raw, "orders"), SOON_MS);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void release_without_permission_to_remove_the_hold_is_denied_with_the_reason(void **state)
@@ -209,8 +205,7 @@ static void release_without_permission_to_publish_releases_and_logs_the_reason(v
 		ASSERT_OK(hf_lock_acquire(lock, NULL));
 		ASSERT_OK(hf_lock_release(lock));
 		assert_false(key_exists(live_raw, "orders"));
-		hf_lock_close(lock);
-		ASSERT_OK(hf_client_close(client));
+		close_both(lock, client);
 		assert_true(seen_in_log(&seen, "orders: publish: "));
 		assert_true(seen_in_log(&seen, "+publish"));
 		check_secret();
@@ -257,8 +252,7 @@ static void permission_to_kill_clients_is_not_needed(void **state)
 	raw_reply_free(raw_command(live_raw, "CLIENT", "KILL", "USER", "limited", NULL));
 	ASSERT_OK(hf_lock_release(lock));
 	assert_int_equal(stats_of(client).reconnects, 1);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- database and user ---- */

@@ -36,8 +36,7 @@ static void begin_relay(struct relay *relay, int master)
 static void end_relay(struct relay *relay)
 {
 	for (int i = 0; i < 2; i++) {
-		hf_lock_close(relay->lock[i]);
-		ASSERT_OK(hf_client_close(relay->client[i]));
+		close_both(relay->lock[i], relay->client[i]);
 	}
 	free(relay->name);
 }
@@ -234,8 +233,7 @@ static void a_replica_that_stops_is_missed_on_its_own_shard(void **state)
 		expect_durable(client, name[i]);
 		free(name[i]);
 	}
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* Calls that need no replica do not wait for one, not even on the same shard. */

@@ -21,8 +21,7 @@ static inline struct side *open_side(const char *name, int64_t watchdog_ms)
 
 static inline void close_side(struct side *side)
 {
-	hf_lock_close(side->lock);
-	ASSERT_OK(hf_client_close(side->client));
+	close_both(side->lock, side->client);
 	free(side);
 }
 

@@ -168,8 +168,7 @@ static void the_seed_is_not_needed_any_more(void **state)
 	hf_lock *lock = open_lock(client, "seedless");
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = SOON_MS)));
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	test_cluster_bring_back(cluster, seed);
 }
 

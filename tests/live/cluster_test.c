@@ -337,8 +337,7 @@ static void a_red_lock_over_one_cluster_is_refused(void **state)
 		ASSERT_RC(hf_lock_open_red(member, MASTERS, &red), HF_EINVAL);
 		ASSERT_CONTAINS(hf_error_detail(), "cluster");
 		for (int i = 0; i < MASTERS; i++) {
-			hf_lock_close(member[i]);
-			ASSERT_OK(hf_client_close(client[i]));
+			close_both(member[i], client[i]);
 		}
 	}
 }
@@ -419,8 +418,7 @@ static void addresses_are_translated(void **state)
 	assert_true(node_has(node, name));
 	assert_int_equal(proxy_connections(proxy), 1);
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	proxy_stop(proxy);
 	free(name);
 }

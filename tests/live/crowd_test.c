@@ -31,8 +31,7 @@ static void end_crowd(struct crowd *crowd)
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
 	for (int i = 0; i < crowd->clients; i++) {
-		hf_lock_close(crowd->lock[i]);
-		ASSERT_OK(hf_client_close(crowd->client[i]));
+		close_both(crowd->lock[i], crowd->client[i]);
 	}
 }
 
@@ -160,8 +159,7 @@ static void renewals_do_not_grow_with_earlier_use(void **state)
 	started_at = test_now_ms();
 	WAIT_UNTIL(test_now_ms() - started_at >= watchdog_ms, SOON_MS);
 	assert_int_equal(stats_of(client).commands, before.commands);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 	assert_int_equal(channels(live_raw), 0);
 }

@@ -16,8 +16,7 @@ static void a_durable_hold_is_on_the_replicas_when_the_call_returns(void **state
 		ASSERT_OK(hf_lock_release(lock));
 	}
 	assert_int_equal(stats_of(client).syncs, 50);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void too_few_replicas_are_an_error_and_the_lock_is_released(void **state)
@@ -37,8 +36,7 @@ static void too_few_replicas_are_an_error_and_the_lock_is_released(void **state)
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 1)));
 	assert_int_equal(durability(lock), 1);
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* The number is not limited by how many replicas are connected. */
@@ -49,8 +47,7 @@ static void more_replicas_than_there_are_never_acknowledge(void **state)
 	hf_lock *lock = open_lock(client, "orders");
 	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 3)), HF_ENOREPLICAS);
 	ASSERT_CONTAINS(hf_error_detail(), "acknowledged by 2 of 3 replicas");
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void the_release_wakes_a_waiter(void **state)
@@ -84,8 +81,7 @@ static void the_setting_is_the_default(void **state)
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = -1)));
 	assert_int_equal(durability(lock), 0);
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void without_the_option_there_is_no_second_connection(void **state)
@@ -101,8 +97,7 @@ static void without_the_option_there_is_no_second_connection(void **state)
 	assert_int_equal(count_connections(""), 2);
 	assert_int_equal(count_connections("wait"), 1);
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void wrong_numbers_are_refused(void **state)
@@ -116,8 +111,7 @@ static void wrong_numbers_are_refused(void **state)
 	ASSERT_CONTAINS(hf_error_detail(), "replicas: 101 is not between 0 and 100");
 	ASSERT_RC(hf_lock_durability(lock, NULL, &replicas), HF_ENOTHELD);
 	ASSERT_RC(hf_lock_durability(lock, NULL, NULL), HF_EINVAL);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- every kind ---- */
@@ -352,8 +346,7 @@ static void a_lone_caller_needs_one_wait_for_each_grant(void **state)
 		ASSERT_OK(hf_lock_release(lock));
 	}
 	ASSERT_BETWEEN(command_calls(live_raw, "wait") - before, 200, 220);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* Three locks; the first is granted and waits for replicas that have stopped. */
@@ -494,8 +487,7 @@ static void a_call_without_a_thread_is_acknowledged_too(void **state)
 	assert_int_equal(replicas, 2);
 	ASSERT_OK(hf_lock_release_with(lock, HF_RELEASE(.owner = owner)));
 	hf_owner_free(owner);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- faults ---- */
@@ -520,8 +512,7 @@ static void an_unblocked_wait_is_repeated(void **state)
 	WAIT_UNTIL(stats_of(client).syncs == 2, SOON_MS);
 	thaw(2);
 	waiter_finish(waiter);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void a_server_that_has_forgotten_the_scripts_gets_them_again(void **state)
@@ -550,8 +541,7 @@ static void a_second_connection_that_breaks_is_made_again(void **state)
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 2, .wait_ms = 20000)));
 	assert_int_equal(durability(lock), 2);
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void a_second_connection_that_is_refused_is_an_error(void **state)
@@ -576,8 +566,7 @@ static void a_second_connection_that_is_refused_is_an_error(void **state)
 	WAIT_UNTIL(!has(live_server, "orders"), SOON_MS);
 	free(detail);
 	free(most);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* The call begins again on the server that comes back without its data. */
@@ -596,8 +585,7 @@ static void a_master_that_dies_meanwhile_is_asked_again(void **state)
 	waiter_expect(waiter, 0);
 	assert_true(has(replica[0], "orders") || has(replica[1], "orders"));
 	waiter_finish(waiter);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void lead(struct test_server *server)
@@ -627,8 +615,7 @@ static void a_master_that_becomes_a_replica_meanwhile_is_left(void **state)
 	assert_true(has(live_server, "orders"));
 	assert_true(has(replica[1], "orders"));
 	waiter_finish(waiter);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	lead(live_server);
 	for (int i = 0; i < REPLICAS; i++)
 		test_replica_follow(replica[i], live_server);
@@ -655,8 +642,7 @@ static void a_server_that_wants_more_replicas_is_asked_until_the_deadline(void *
 	WAIT_UNTIL(stats_of(client).attempts >= attempts + 2, SOON_MS);
 	raw_ok(live_raw, "CONFIG", "SET", "min-replicas-to-write", "0", NULL);
 	waiter_finish(waiter);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* It may take a moment to notice that they are gone. */
@@ -715,8 +701,7 @@ static void a_user_without_the_right_to_wait_is_denied(void **state)
 	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 1)), HF_EDENIED);
 	ASSERT_CONTAINS(hf_error_detail(), "+wait");
 	WAIT_UNTIL(!has(live_server, "orders"), SOON_MS);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void a_server_without_the_command_is_not_supported(void **state)
@@ -730,8 +715,7 @@ static void a_server_without_the_command_is_not_supported(void **state)
 	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 1)), HF_ENOTSUP);
 	ASSERT_CONTAINS(hf_error_detail(), "does not have the command WAIT");
 	WAIT_UNTIL(!has(server, "orders"), SOON_MS);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	test_server_stop(server);
 }
 

@@ -45,8 +45,7 @@ static void lock_never_released_is_held_as_long_as_its_process_lives(void **stat
 	 */
 	ASSERT_BETWEEN(test_now_ms() - killed_at, WATCHDOG_MS / 3, WATCHDOG_MS + 500);
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- 2 and 3: two threads that take turns ---- */
@@ -122,8 +121,7 @@ static void work_longer_than_the_lease_is_reported_to_both(void **state)
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
 	ASSERT_OK(hf_lock_release(lock));
 	assert_int_equal(stats_of(client).losses, 2);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void watchdog_lets_both_in_one_after_the_other(void **state)
@@ -143,8 +141,7 @@ static void watchdog_lets_both_in_one_after_the_other(void **state)
 	ASSERT_BETWEEN(workers[1].got_in_at - workers[0].out_at, 0, 190);
 	assert_int_equal(stats_of(client).losses, 0);
 	assert_false(key_exists(live_raw, "orders"));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 int main(void)

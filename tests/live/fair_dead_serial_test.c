@@ -59,8 +59,7 @@ static void next_in_line_does_not_wait_for_the_dead(void **state)
 	expect_nothing_left(live_raw);
 	corpse_bury(&leader);
 	corpse_bury(&candidate);
-	hf_lock_close(third);
-	ASSERT_OK(hf_client_close(client));
+	close_both(third, client);
 }
 
 static void living_waiter_keeps_its_place_longer_than_it_may_be_silent(void **state)

@@ -517,8 +517,7 @@ static void many_clients_with_many_threads_lose_no_update(void **state)
 	expect_nothing_left(live_raw);
 	for (int i = 0; i < CLIENTS; i++) {
 		attempts += stats_of(client[i]).attempts;
-		hf_lock_close(lock[i]);
-		ASSERT_OK(hf_client_close(client[i]));
+		close_both(lock[i], client[i]);
 	}
 	/* Two asks to join the queue and one when the turn has come; polls are few. */
 	ASSERT_BETWEEN(attempts, CLIENTS * EACH * ROUNDS, CLIENTS * EACH * ROUNDS * 4);

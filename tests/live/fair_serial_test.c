@@ -547,8 +547,7 @@ static void end_deaf(struct deaf *deaf)
 {
 	waiter_free(deaf->waiter);
 	hf_cancel_free(deaf->cancel);
-	hf_lock_close(deaf->lock);
-	ASSERT_OK(hf_client_close(deaf->client));
+	close_both(deaf->lock, deaf->client);
 	proxy_stop(deaf->proxy);
 }
 

@@ -165,8 +165,7 @@ static void release_by_force_lets_the_first_waiter_in_and_the_holder_learns_of_i
 	ASSERT_OK(waiter_release(second));
 	waiter_free(first);
 	waiter_free(second);
-	hf_lock_close(forced);
-	ASSERT_OK(hf_client_close(opener));
+	close_both(forced, opener);
 	end(rivals);
 }
 

@@ -72,8 +72,7 @@ static void grant_has_a_token_that_stays_when_the_lock_is_gone(void **state)
 	assert_int_equal(stored_token(), token);
 	assert_int_equal(last_token(lock), token);
 	ASSERT_RC(hf_lock_token(lock, NULL, &token), HF_ENOTHELD);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void token_grows_with_every_grant_across_clients_and_kinds(void **state)
@@ -142,8 +141,7 @@ static void renewal_changes_no_token(void **state)
 	assert_int_equal(stored_token(), token);
 	assert_int_equal(key_pttl(live_raw, TOKEN_KEY), -1);
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void kinds_have_a_token_only_where_one_is_asked_for(void **state)
@@ -249,8 +247,7 @@ static void token_grows_also_where_the_server_has_lost_the_last_one(void **state
 		raw_ok(live_raw, "FLUSHALL", NULL);
 	}
 	assert_int_equal(last_token(lock), 0);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void repeat_after_a_lost_answer_is_the_same_grant(void **state)
@@ -274,8 +271,7 @@ static void repeat_after_a_lost_answer_is_the_same_grant(void **state)
 	assert_int_equal(token, granted);
 	assert_int_equal(stored_token(), granted);
 	waiter_finish(waiter);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	proxy_stop(proxy);
 }
 
@@ -328,8 +324,7 @@ static void numbers_as_java_counts_them_are_overtaken(void **state)
 	assert_int_equal(raw_integer(live_raw, "INCR", TOKEN_KEY, NULL), token + 1);
 	assert_int_equal(last_token(lock), token + 1);
 	assert_true(take_one(lock) > token + 1);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void end_that_somebody_gave_the_token_is_taken_off(void **state)
@@ -387,8 +382,7 @@ static void token_key_with_a_text_is_a_conflict_and_stays(void **state)
 	assert_string_equal(text, "a text");
 	free(text);
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 1);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- asynchronous forms, crowds ---- */
@@ -466,8 +460,7 @@ static void crowd_of_several_kinds_writes_with_growing_tokens(void **state)
 	assert_int_equal(atomic_load(&store.refused), 0);
 	assert_int_equal(stored_token(), atomic_load(&store.latest));
 	for (int i = 0; i < CLIENTS; i++) {
-		hf_lock_close(store.lock[i]);
-		ASSERT_OK(hf_client_close(client[i]));
+		close_both(store.lock[i], client[i]);
 	}
 }
 

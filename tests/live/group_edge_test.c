@@ -30,8 +30,7 @@ static void values_of_killed_processes_are_free_within_their_lease(void **state)
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 6000)));
 	ASSERT_BETWEEN(test_now_ms() - killed_at, 0, 2000 + 1000);
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- connections and scripts ---- */

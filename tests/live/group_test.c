@@ -110,8 +110,7 @@ static void every_value_needs_to_be_one(void **state)
 	assert_true(value_is_of("4KIPJaphtmVIfVFFOBnyUQ", client));
 	ASSERT_OK(hf_lock_release(lock));
 	expect_no_keys();
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- waiting ---- */

@@ -326,8 +326,7 @@ static void hold_forced_before_a_lost_answer_is_asked_for_again(void **state)
 	ASSERT_OK(hf_lock_release_with(theirs, HF_RELEASE(.owner = owner)));
 	expect_next_gets_in(&world, world.row.waiters[0]);
 	hf_owner_free(owner);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(peer));
+	close_both(theirs, peer);
 }
 
 /* ---- servers that die with it ---- */

@@ -293,8 +293,7 @@ static void loss_is_written_once_whatever_is_lost(void **state)
 	ASSERT_RC(hf_lock_release(lock), HF_ELOST);
 	ASSERT_OK(hf_client_ping(client, NULL));
 	EXPECT_EVENTS(STREAM, "gl");
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	proxy_stop(proxy);
 }
 
@@ -313,8 +312,7 @@ static void loss_is_written_when_the_server_can_be_reached_again(void **state)
 	proxy_refuse(proxy, false);
 	WAIT_UNTIL(events_are(STREAM, "gl"), 2 * SOON_MS);
 	ASSERT_RC(hf_lock_release(lock), HF_ELOST);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	proxy_stop(proxy);
 	EXPECT_EVENTS(STREAM, "gl");
 }

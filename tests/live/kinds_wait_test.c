@@ -249,8 +249,7 @@ static void threads_of_several_clients_lose_no_update(void **state)
 	}
 	COUNT_TOGETHER(.locks = lock, .n = TASKS, .threads = TASKS * TASKS, .rounds = ROUNDS);
 	for (int i = 0; i < TASKS; i++) {
-		hf_lock_close(lock[i]);
-		ASSERT_OK(hf_client_close(client[i]));
+		close_both(lock[i], client[i]);
 	}
 	expect_nothing_left(match);
 }

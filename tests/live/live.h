@@ -122,6 +122,13 @@ static inline hf_lock *open_lock(hf_client *client, const char *name)
 	return open_named(client, HF_REENTRANT, name);
 }
 
+/* A handle and its client. */
+static inline void close_both(hf_lock *lock, hf_client *client)
+{
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
 static inline hf_owner *new_owner(void)
 {
 	hf_owner *owner = NULL;

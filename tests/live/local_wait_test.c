@@ -89,8 +89,7 @@ static void short_waits_need_no_subscription(void **state)
 		assert_int_equal(pthread_join(thread[i], NULL), 0);
 	/* A stall of the machine may make a waiter listen, which costs one command. */
 	ASSERT_BETWEEN(stats_of(client).commands - before, 2 * 4 * 50, 2 * 4 * 50 + 10);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 int main(void)

@@ -61,8 +61,7 @@ static void asker_end(struct asker *asker, hf_client *client)
 {
 	WAIT_UNTIL(atomic_load(&asker->done.calls) == 1, SOON_MS);
 	assert_int_equal(asker->done.result, 0);
-	hf_lock_close(asker->next);
-	ASSERT_OK(hf_client_close(client));
+	close_both(asker->next, client);
 	hf_owner_free(asker->owner);
 	ASSERT_BETWEEN(asker->took_ms, 0, 1000);
 }
@@ -145,8 +144,7 @@ static void descriptor_lets_the_caller_run_the_callbacks(void **state)
 		assert_true(hf_client_dispatch(client) >= 0);
 	}
 	hf_owner_free(owner);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- events ---- */
@@ -176,8 +174,7 @@ static void loss_is_reported_once_by_callback_and_state(void **state)
 	ASSERT_RC(hf_lock_release(lock), HF_ELOST);
 	assert_int_equal(hf_lock_state(lock, NULL), HF_FREE);
 	assert_int_equal(stats_of(client).losses, 1);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	assert_int_equal(seen_count(&seen, HF_LOST), 1);
 }
 
@@ -198,8 +195,7 @@ static void fixed_lease_is_at_risk_before_it_is_lost(void **state)
 	ASSERT_BETWEEN(seen.remaining[0], 0, 200);
 	ASSERT_BETWEEN(seen_at(&seen, HF_LOST) - before, 580, 1200);
 	ASSERT_RC(hf_lock_release(lock), HF_ELOST);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void extension_takes_a_hold_out_of_risk(void **state)
@@ -216,8 +212,7 @@ static void extension_takes_a_hold_out_of_risk(void **state)
 	WAIT_UNTIL(seen_count(&seen, HF_HELD) == 1, SOON_MS);
 	assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- the end of a client ---- */
@@ -290,8 +285,7 @@ static void handle_may_be_closed_while_its_lock_is_held(void **state)
 	assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);
 	ASSERT_OK(hf_lock_release(lock));
 	assert_false(key_exists(live_raw, "orders"));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static atomic_int close_result;
@@ -313,8 +307,7 @@ static void close_in_a_callback_is_refused(void **state)
 	WAIT_UNTIL(atomic_load(&close_result) != 1, SOON_MS);
 	assert_int_equal(atomic_load(&close_result), HF_EINVAL);
 	ASSERT_OK(hf_client_ping(client, NULL));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- small things ---- */
@@ -371,8 +364,7 @@ static void log_callback_hears_what_happens(void **state)
 	WAIT_UNTIL(seen_in_log(&seen, "connected to"), SOON_MS);
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = 50)));
 	WAIT_UNTIL(seen_in_log(&seen, "orders: lost"), SOON_MS);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void ping_measures_a_round_trip(void **state)

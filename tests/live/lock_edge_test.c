@@ -41,8 +41,7 @@ static void calls_of_one_owner_at_once_are_levels_of_one_hold(void **state)
 	assert_int_equal(atomic_load(&failed), 0);
 	assert_false(key_exists(live_raw, "orders"));
 	hf_owner_free(owner);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void every_level_of_a_lost_hold_is_reported(void **state)
@@ -58,8 +57,7 @@ static void every_level_of_a_lost_hold_is_reported(void **state)
 		ASSERT_RC(hf_lock_release(lock), HF_ELOST);
 	ASSERT_RC(hf_lock_release(lock), HF_ENOTHELD);
 	assert_int_equal(stats_of(client).losses, 1);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void hold_that_another_process_took_over_is_left_alone(void **state)
@@ -80,8 +78,7 @@ static void hold_that_another_process_took_over_is_left_alone(void **state)
 	assert_int_equal(held_count(live_raw, "orders"), 1);
 	ASSERT_BETWEEN(key_pttl(live_raw, "orders"), 10000, 20000);
 	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void many_waiters_leave_together_and_nothing_stays(void **state)
@@ -196,8 +193,7 @@ static void lazy_client_of_no_server_says_so_when_used(void **state)
 	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 2000)), HF_EUNREACHABLE);
 	ASSERT_CONTAINS(hf_error_detail(), "/nowhere/at/all");
 	ASSERT_RC(hf_client_ping(client, NULL), HF_EUNREACHABLE);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void *take_and_leave(void *lock)
@@ -219,8 +215,7 @@ static void thread_that_ends_while_it_holds_is_mentioned(void **state)
 	assert_null(said);
 	WAIT_UNTIL(seen_in_log(&seen, "orders: the thread that took it has ended"), SOON_MS);
 	assert_true(key_exists(live_raw, "orders"));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	assert_false(key_exists(live_raw, "orders"));
 }
 

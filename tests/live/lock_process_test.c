@@ -22,8 +22,7 @@ static void lock_of_a_killed_holder_is_free_within_its_lease(void **state)
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 5000)));
 	ASSERT_BETWEEN(test_now_ms() - killed_at, 0, 1200 + 500);
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* What a process takes before it dies, and another one after that. */
@@ -176,8 +175,7 @@ static void forked_child_gets_an_error_and_sends_nothing(void **state)
 	ASSERT_OK(hf_lock_release(forked_lock));
 	assert_false(key_exists(live_raw, "orders"));
 	hf_owner_free(forked_owner);
-	hf_lock_close(forked_lock);
-	ASSERT_OK(hf_client_close(forked_client));
+	close_both(forked_lock, forked_client);
 }
 
 /* ---- force ---- */
@@ -233,8 +231,7 @@ static void force_in_the_holders_own_client_is_reported_at_once(void **state)
 	ASSERT_CONTAINS(hf_error_detail(), "by force");
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- scripts ---- */

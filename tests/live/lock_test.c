@@ -33,8 +33,7 @@ static void lock_is_a_hash_with_the_owner_until_it_is_released(void **state)
 	assert_false(key_exists(live_raw, "orders"));
 	assert_int_equal(hf_lock_state(lock, NULL), HF_FREE);
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void reentering_counts_on_the_server(void **state)
@@ -75,8 +74,7 @@ static void every_acquisition_has_a_number_of_its_own(void **state)
 	read_hold(live_raw, "orders", second, sizeof second, &count);
 	ASSERT_OK(hf_lock_release(lock));
 	assert_string_not_equal(first, second);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void waiter_of_another_client_is_woken_by_the_message(void **state)
@@ -109,8 +107,7 @@ static void lost_lock_can_be_taken_again(void **state)
 	assert_int_equal(held_count(live_raw, "orders"), 1);
 	ASSERT_OK(hf_lock_release(lock));
 	assert_false(key_exists(live_raw, "orders"));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void nested_acquire_of_a_lock_taken_away_reports_the_loss(void **state)
@@ -124,8 +121,7 @@ static void nested_acquire_of_a_lock_taken_away_reports_the_loss(void **state)
 	ASSERT_RC(hf_lock_acquire(lock, NULL), HF_ELOST);
 	assert_false(key_exists(live_raw, "orders"));
 	ASSERT_RC(hf_lock_release(lock), HF_ELOST);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void another_thread_or_client_cannot_release(void **state)
@@ -178,8 +174,7 @@ static void release_in_another_thread_names_the_owner(void **state)
 	ASSERT_CONTAINS(hf_error_detail(), field);
 	ASSERT_RC(hf_lock_identity(lock, NULL, field, sizeof field), HF_ENOTHELD);
 	ASSERT_CONTAINS(hf_error_detail(), "hf_owner");
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void release_without_the_owner_that_acquired_asks_for_it(void **state)
@@ -197,8 +192,7 @@ static void release_without_the_owner_that_acquired_asks_for_it(void **state)
 	ASSERT_CONTAINS(hf_error_detail(), "pass the hf_owner");
 	ASSERT_OK(hf_lock_release_with(lock, HF_RELEASE(.owner = owner)));
 	hf_owner_free(owner);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void hold_outlives_the_thread_that_took_it(void **state)
@@ -217,8 +211,7 @@ static void hold_outlives_the_thread_that_took_it(void **state)
 	ASSERT_OK(hf_lock_release_with(lock, HF_RELEASE(.owner = owner)));
 	assert_false(key_exists(live_raw, "orders"));
 	hf_owner_free(owner);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- leases ---- */
@@ -234,8 +227,7 @@ static void given_lease_is_not_renewed(void **state)
 	assert_int_equal(stats_of(client).renewals, 0);
 	WAIT_UNTIL(!key_exists(live_raw, "orders"), SOON_MS);
 	ASSERT_RC(hf_lock_release(lock), HF_ELOST);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void hold_is_renewed_while_a_level_without_lease_is_open(void **state)
@@ -252,8 +244,7 @@ static void hold_is_renewed_while_a_level_without_lease_is_open(void **state)
 	/* The remaining level has a lease of its own, and expires with it. */
 	WAIT_UNTIL(hf_lock_state(lock, NULL) == HF_LOST, SOON_MS);
 	ASSERT_RC(hf_lock_release(lock), HF_ELOST);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void key_without_an_expiry_has_no_ttl(void **state)
@@ -268,8 +259,7 @@ static void key_without_an_expiry_has_no_ttl(void **state)
 	ASSERT_OK(hf_lock_ttl(lock, &number));
 	assert_int_equal(number, -1);
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- keys that are replaced, and bad names ---- */
@@ -288,8 +278,7 @@ static void key_replaced_while_held_stays_untouched(void **state)
 	char *text = raw_text(live_raw, "GET", "orders", NULL);
 	assert_string_equal(text, "mine");
 	free(text);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void bad_names_are_refused_with_the_reason(void **state)

@@ -52,8 +52,7 @@ static void all_ways_to_read_agree(void **state)
 	double sum = read_sample(
 		client, "holdfast_acquire_wait_seconds_sum{kind=\"reentrant\",result=\"granted\"}");
 	assert_true(sum > wait.sum - 1e-9 && sum < wait.sum + 1e-9);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void a_hold_that_is_forced_away_is_a_loss(void **state)
@@ -65,8 +64,7 @@ static void a_hold_that_is_forced_away_is_a_loss(void **state)
 	ASSERT_OK(hf_lock_force_release(lock, NULL));
 	ASSERT_SAMPLE(client, "holdfast_losses_total{reason=\"forced\"}", 1);
 	ASSERT_SAMPLE(client, "holdfast_hold_seconds_count{kind=\"reentrant\",end=\"forced\"}", 1);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void a_renewal_has_its_margin(void **state)
@@ -82,8 +80,7 @@ static void a_renewal_has_its_margin(void **state)
 	assert_int_equal(margin.count, stats_of(client).renewals);
 	assert_int_equal(margin.bounds, 7);
 	assert_true(margin.sum > 0 && margin.sum < (double)margin.count);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- names ---- */

@@ -451,8 +451,7 @@ static void killed_waiter_leaves_nothing(void **state)
 		hf_lock *lock = open_named(client, mine[i], "orders");
 		ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
 		ASSERT_OK(hf_lock_release(lock));
-		hf_lock_close(lock);
-		ASSERT_OK(hf_client_close(client));
+		close_both(lock, client);
 		raw_ok(live_raw, "FLUSHALL", NULL);
 	}
 }

@@ -382,8 +382,7 @@ static void server_that_is_away_leaves_nothing_on_the_others(void **state)
 	WAIT_UNTIL(hf_lock_state(multi, NULL) == HF_LOST, 10000);
 	ASSERT_RC(hf_lock_release(multi), HF_ELOST);
 	expect_no_keys();
-	hf_lock_close(multi);
-	ASSERT_OK(hf_client_close(client));
+	close_both(multi, client);
 	test_server_stop(third);
 	end(&world);
 }

@@ -190,15 +190,13 @@ static void prefix_of_the_url_gives_way_to_that_of_the_options(void **state)
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	expect_keys_of("url-orders");
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	client = open_url(url, HF_CLIENT(.name_prefix = "option-"));
 	lock = open_lock(client, "orders");
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	expect_keys_of("option-orders");
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void name_and_prefix_have_one_limit(void **state)
@@ -221,8 +219,7 @@ static void name_and_prefix_have_one_limit(void **state)
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	expect_keys_of(name);
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	/* An invalid prefix makes no lock. */
 	client = NULL;
 	lock = NULL;
@@ -330,8 +327,7 @@ static void callback_takes_the_place_of_the_prefix(void **state)
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	assert_int_equal(held_count(live_raw, "m/ORDERS"), 1);
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void callback_that_fails_refuses_the_name(void **state)

@@ -26,8 +26,7 @@ static void begin(struct world *world, int64_t watchdog_ms)
 
 static void end(struct world *world)
 {
-	hf_lock_close(world->lock);
-	ASSERT_OK(hf_client_close(world->client));
+	close_both(world->lock, world->client);
 	proxy_stop(world->proxy);
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
@@ -335,8 +334,7 @@ static void message_lost_in_the_gap_does_not_hang_the_waiter(void **state)
 	assert_int_equal(stats_of(world.client).wakeups, 0);
 	assert_int_equal(held_count(live_raw, "orders"), 1);
 	waiter_finish(waiter);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(other));
+	close_both(theirs, other);
 	end(&world);
 }
 
@@ -358,8 +356,7 @@ static void reconnected_waiter_is_subscribed_again(void **state)
 	WAIT_UNTIL(stats_of(world.client).attempts >= attempts && attempts >= 3, SOON_MS);
 	ASSERT_WAKES(hf_lock_release(theirs), waiter, 1500);
 	waiter_finish(waiter);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(other));
+	close_both(theirs, other);
 	end(&world);
 }
 
@@ -388,8 +385,7 @@ static void answers_may_come_byte_by_byte(void **state)
 	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, SOON_MS);
 	ASSERT_OK(hf_lock_release(theirs));
 	waiter_finish(waiter);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(other));
+	close_both(theirs, other);
 	proxy_slice(world.proxy, 0);
 	end(&world);
 }
@@ -458,8 +454,7 @@ static void reconnect_kills_no_stranger_after_a_restart(void **state)
 		raw_close(strangers[i]);
 	}
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	proxy_stop(proxy);
 	test_server_stop(server);
 }
@@ -475,8 +470,7 @@ static int start_warm(void **state)
 	ASSERT_OK(hf_lock_extend(lock, NULL, 60000));
 	ASSERT_OK(hf_lock_ttl(lock, &ttl_ms));
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	return rc;
 }
 

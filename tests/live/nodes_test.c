@@ -45,8 +45,7 @@ static void one_server_is_one_node(void **state)
 	raw_reply_free(
 		raw_command(live_raw, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
 	WAIT_UNTIL(read_node(client, 0, 1).reconnects == 1, SOON_MS);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void wrong_arguments_are_refused(void **state)

@@ -76,8 +76,7 @@ static void reconnect_without_descriptors_is_tried_until_there_is_one(void **sta
 	assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);
 	ASSERT_OK(hf_lock_release(lock));
 	assert_int_equal(stats_of(client).losses, 0);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 int __real_socket(int domain, int type, int protocol);
@@ -125,8 +124,7 @@ static void check_loss_without_descriptors(bool on_the_host)
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 10000)));
 	ASSERT_OK(hf_lock_release(lock));
 	assert_int_equal(seen_count(&seen, HF_LOST), 1);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void hold_that_lacks_a_descriptor_is_lost_in_time(void **state)
@@ -208,8 +206,7 @@ static void broken_connection_raises_no_signal(void **state)
 		ASSERT_OK(hf_lock_release(lock));
 	}
 	assert_true(stats_of(client).reconnects >= 10);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 int main(void)

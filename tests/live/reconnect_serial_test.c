@@ -34,8 +34,7 @@ static void open_world(struct world *world, const hf_client_options *options)
 
 static void end(struct world *world)
 {
-	hf_lock_close(world->lock);
-	ASSERT_OK(hf_client_close(world->client));
+	close_both(world->lock, world->client);
 	raw_close(world->raw);
 	proxy_stop(world->proxy);
 	test_server_stop(world->server);
@@ -77,8 +76,7 @@ static void holder_that_may_not_send_scripts_continues_with_their_hashes(void **
 	ASSERT_OK(hf_lock_acquire(world.lock, HF_ACQUIRE(.wait_ms = SOON_MS)));
 	WAIT_UNTIL(stats_of(world.client).renewals >= 1, SOON_MS);
 	ASSERT_OK(hf_lock_release(world.lock));
-	hf_lock_close(world.lock);
-	ASSERT_OK(hf_client_close(world.client));
+	close_both(world.lock, world.client);
 	raw_ok(world.raw, "ACL", "SETUSER", "worker", "on", ">" SECRET, "~*", "&*", "+@all",
 	       "-eval", NULL);
 	open_world(&world, HF_CLIENT(.watchdog_ms = 900, .user = "worker", .password = SECRET,

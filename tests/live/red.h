@@ -86,8 +86,7 @@ static inline void close_side(struct side *side)
 {
 	hf_lock_close(side->red);
 	for (int i = 0; i < side->n; i++) {
-		hf_lock_close(side->member[i]);
-		ASSERT_OK(hf_client_close(side->client[i]));
+		close_both(side->member[i], side->client[i]);
 	}
 }
 

@@ -51,8 +51,7 @@ static void dead_minority_is_not_waited_for(void **state)
 /* Lets the side use this server through the proxy. */
 static void reopen_member(struct side *side, int i, const char *url)
 {
-	hf_lock_close(side->member[i]);
-	ASSERT_OK(hf_client_close(side->client[i]));
+	close_both(side->member[i], side->client[i]);
 	side->client[i] = open_url(url, HF_CLIENT(.watchdog_ms = 6000, EVENTS_TO(&side->seen)));
 	side->member[i] = open_lock(side->client[i], NAME);
 }

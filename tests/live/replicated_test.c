@@ -57,8 +57,7 @@ static void the_master_is_used_wherever_it_is(void **state)
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	assert_true(has(second, "orders"));
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* The master becomes a replica and stays connected: the next command finds out. */

@@ -105,8 +105,7 @@ static void names_with_braces_keep_their_own(void **state)
 	raw_reply_free(message);
 	raw_close(ear);
 	assert_int_equal(keys(), 0);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* Expects exactly one message. */

@@ -113,8 +113,7 @@ static void dead_sentinels_do_not_hide_the_master(void **state)
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	assert_true(exists_on(master, "found"));
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void wrong_addresses_are_explained(void **state)
@@ -147,8 +146,7 @@ static void a_database_is_selected(void **state)
 	assert_int_equal(raw_integer(raw, "EXISTS", "third", NULL), 1);
 	ASSERT_OK(hf_lock_release(lock));
 	raw_close(raw);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- failovers ---- */
@@ -249,8 +247,7 @@ static void a_hold_that_was_not_replicated_is_reported_lost(void **state)
 	ASSERT_CONTAINS(lost_detail, new);
 	free(old);
 	free(new);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	bring_back(before);
 }
 
@@ -330,8 +327,7 @@ static void a_dead_sentinel_is_replaced(void **state)
 	assert_int_equal(stats.reconnects, 0);
 	ASSERT_OK(hf_lock_release(lock));
 	test_server_restart(group->sentinel[0]);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- passwords ---- */

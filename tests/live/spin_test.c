@@ -33,8 +33,7 @@ static void spin_lock_is_a_hash_with_the_owner(void **state)
 	assert_int_equal(held_count(live_raw, "orders"), 1);
 	ASSERT_OK(hf_lock_release(lock));
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void nobody_subscribes_and_nothing_is_published(void **state)
@@ -101,8 +100,7 @@ static void release_inside_the_client_is_seen_without_asking(void **state)
 	WAIT_UNTIL(stats_of(client).waiting == 1, SOON_MS);
 	ASSERT_WAKES(hf_lock_release(lock), waiter, 1500);
 	waiter_finish(waiter);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void wait_ends_on_time_in_the_middle_of_a_pause(void **state)
@@ -247,8 +245,7 @@ static void options_that_make_no_sense_are_refused(void **state)
 	/* Options of a caller that knows fewer of them. */
 	hf_lock_options older = {.size = offsetof(hf_lock_options, spin_max_ms), .spin_ms = 7};
 	ASSERT_OK(hf_lock_open_with(client, HF_SPIN, "orders", &older, &lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 int main(void)

@@ -66,8 +66,7 @@ static void query_needs_no_thread_that_is_frozen(void **state)
 	for (int i = 0; i < count; i++)
 		assert_int_equal(ptrace(PTRACE_DETACH, threads[i], NULL, NULL), 0);
 	expect_loss_of(holder, given_at, lock);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- a process with a quota ---- */
@@ -106,8 +105,7 @@ static void starved_holder_loses_its_lock_rather_than_sharing_it(void **state)
 	kill_child(holder);
 	assert_int_equal(munmap(diary, sizeof *diary), 0);
 	waiter_free(waiter);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 int main(void)

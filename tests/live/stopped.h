@@ -111,8 +111,7 @@ static inline void check_stopped_holder(const char *url, int64_t watchdog_ms)
 	long long continued_at = test_now_ms();
 	assert_int_equal(kill(holder, SIGCONT), 0);
 	expect_loss_of(holder, continued_at, lock);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 #endif

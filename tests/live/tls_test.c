@@ -48,8 +48,7 @@ static void expect_works(const char *url, const hf_client_options *options)
 	hf_lock *lock = open_lock(client, "orders");
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void right_certificate_is_trusted_and_locks_work(void **state)
@@ -89,8 +88,7 @@ static void connection_that_breaks_is_made_again(void **state)
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	ASSERT_OK(hf_lock_release(lock));
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	proxy_stop(proxy);
 	test_server_stop(server);
 }
@@ -108,8 +106,7 @@ static void replicas_are_asked_for_by_tls_too(void **state)
 		ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 1)), HF_ENOREPLICAS);
 		ASSERT_CONTAINS(hf_error_detail(), "acknowledged by 0 of 1 replicas");
 	}
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	test_server_stop(server);
 }
 
@@ -214,8 +211,7 @@ static void hold_survives_a_cut_where_the_handshake_is_slow(void **state)
 	WAIT_UNTIL(stats_of(client).renewals >= 2, SOON_MS);
 	assert_int_equal(stats_of(client).losses, 0);
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	proxy_stop(proxy);
 	test_server_stop(server);
 	free(url);

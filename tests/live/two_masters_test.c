@@ -22,8 +22,7 @@ static void open_side(struct side *side, const char *url)
 
 static void close_side(struct side *side)
 {
-	hf_lock_close(side->lock);
-	ASSERT_OK(hf_client_close(side->client));
+	close_both(side->lock, side->client);
 }
 
 static struct test_server *start_server(void)

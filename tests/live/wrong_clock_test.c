@@ -56,8 +56,7 @@ static struct couple *begin_couple(int clock_ms)
 
 static void end_couple(struct couple *couple)
 {
-	hf_lock_close(couple->lock);
-	ASSERT_OK(hf_client_close(couple->client));
+	close_both(couple->lock, couple->client);
 	test_server_stop(couple->master);
 	test_server_stop(couple->replica);
 	free(couple);

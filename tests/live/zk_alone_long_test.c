@@ -137,8 +137,7 @@ static void split_begin(struct split *split)
 
 static void split_end(struct split *split)
 {
-	hf_lock_close(split->lock);
-	ASSERT_OK(hf_client_close(split->client));
+	close_both(split->lock, split->client);
 	zk_raw_close(split->eye);
 	for (int i = 0; i < 2; i++)
 		proxy_stop(split->proxies[i]);

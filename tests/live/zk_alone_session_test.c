@@ -111,8 +111,7 @@ static void other_client_in_between_is_noticed(void **state)
 		ASSERT_OK(hf_lock_release(theirs));
 		assert_int_equal(taker_cost(&taker), LISTED);
 	}
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(client));
+	close_both(theirs, client);
 	taker_end(&taker);
 }
 

@@ -20,8 +20,7 @@ static void credentials_reach_the_server_though_another_is_down(void **state)
 		if (rc)
 			fail_msg("round %d: %s: %s", i, hf_strerror(rc), hf_error_detail());
 		ASSERT_OK(hf_lock_release(lock));
-		hf_lock_close(lock);
-		ASSERT_OK(hf_client_close(client));
+		close_both(lock, client);
 	}
 	assert_int_equal(zk_raw_auth(zk_eye, "digest", "me:secret"), 0);
 	assert_int_equal(zk_raw_delete_tree(zk_eye, "/orders"), 0);
@@ -42,8 +41,7 @@ static void credentials_are_given_again_after_a_reconnect(void **state)
 		WAIT_UNTIL(stats_of(client).reconnects > reconnects, SOON_MS);
 		ASSERT_OK(hf_lock_release(lock));
 	}
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	proxy_stop(proxy);
 	assert_int_equal(zk_raw_delete_tree(zk_eye, "/orders"), 0);
 }

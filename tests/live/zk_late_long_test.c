@@ -148,8 +148,7 @@ static void plain_lock_granted_too_late_is_granted_again(void **state)
 /* A client that once it was answered waits for the rest for long. */
 static void make_patient(struct world *world)
 {
-	hf_lock_close(world->mine);
-	ASSERT_OK(hf_client_close(world->one));
+	close_both(world->mine, world->one);
 	world->one =
 		open_url(proxy_url(world->proxy), HF_CLIENT(.watchdog_ms = LONG_SESSION_MS,
 	                                                    .command_timeout_ms = LONG_SESSION_MS));

@@ -460,8 +460,7 @@ static void notes_of_candidates_are_read_by_their_lines(void **state)
 	}
 	free(peer);
 	free(huge);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(describer));
+	close_both(lock, describer);
 	close_rivals(rivals);
 }
 
@@ -509,8 +508,7 @@ static void value_of_an_asynchronous_candidate_is_copied(void **state)
 	ASSERT_OK(hf_lock_release_with(lock, HF_RELEASE(.owner = owners[2])));
 	for (int i = 0; i < 3; i++)
 		hf_owner_free(owners[i]);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(lazy));
+	close_both(lock, lazy);
 }
 
 /* ---- the end of a leader ---- */
@@ -544,8 +542,7 @@ static void leader_whose_node_is_deleted_learns_it_and_the_next_leads(void **sta
 	ASSERT_OK(waiter_release(again));
 	waiter_free(waiter);
 	waiter_free(again);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	free(seen);
 	close_rivals(rivals);
 }

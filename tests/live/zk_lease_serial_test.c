@@ -30,8 +30,7 @@ static void release_in_the_moment_of_the_end_is_answered(void **state)
 	assert_int_equal(released + lost, ROUNDS);
 	assert_true(lost > 0);
 	WAIT_UNTIL(count_children(zk_eye, "/orders") <= 0, SOON_MS);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void permit_given_back_in_the_moment_of_its_end_is_answered(void **state)
@@ -70,8 +69,7 @@ static void short_lease_is_at_risk_in_its_last_third(void **state)
 	WAIT_UNTIL(hf_lock_state(lock, NULL) == HF_LOST, 1500);
 	ASSERT_RC(hf_lock_release(lock), HF_ELOST);
 	ASSERT_CONTAINS(hf_error_detail(), "lease of 1500 ms");
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 int main(void)

@@ -24,8 +24,7 @@ static void a_deleted_node_is_a_loss(void **state)
 	WAIT_UNTIL(stats_of(client).losses == 1, SOON_MS);
 	ASSERT_SAMPLE(client, "holdfast_losses_total{reason=\"gone\"}", 1);
 	ASSERT_SAMPLE(client, "holdfast_hold_seconds_count{kind=\"reentrant\",end=\"lost\"}", 1);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 int main(void)

@@ -55,8 +55,7 @@ static void lock_is_a_protected_node_of_the_session(void **state)
 	ASSERT_OK(hf_lock_release(lock));
 	assert_int_equal(count_children(zk_eye, "/a/b/c"), 0);
 	ASSERT_RC(hf_lock_release(lock), HF_ENOTHELD);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void every_kind_of_mutex_is_the_same_node(void **state)
@@ -132,8 +131,7 @@ static void description_is_the_nodes_data(void **state)
 	assert_int_equal(zk_raw_get(zk_eye, path, &data, NULL), 0);
 	ASSERT_CONTAINS(data.bytes, "nightly report");
 	free(data.bytes);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void token_grows_even_when_the_folder_begins_anew(void **state)
@@ -151,8 +149,7 @@ static void token_grows_even_when_the_folder_begins_anew(void **state)
 		if (i == 1)
 			assert_int_equal(zk_raw_delete_tree(zk_eye, "/orders"), 0);
 	}
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- one holder ---- */
@@ -179,8 +176,7 @@ static void nested_levels_send_nothing(void **state)
 	ASSERT_OK(hf_lock_release(lock));
 	assert_int_equal(stats_of(client).commands, commands + 1);
 	assert_int_equal(count_children(zk_eye, "/orders"), 0);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void queries_report_what_the_server_has(void **state)
@@ -254,8 +250,7 @@ static void extend_outlives_the_first_lease_and_never_shortens(void **state)
 	ASSERT_BETWEEN(hf_lock_remaining(lock, NULL), 9000, 12000);
 	ASSERT_OK(hf_lock_release(lock));
 	assert_int_equal(count_children(zk_eye, "/orders"), 0);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- waiters ---- */
@@ -343,8 +338,7 @@ static void waiter_in_the_middle_that_leaves_wakes_nobody_early(void **state)
 	waiter_free(second);
 	waiter_free(third);
 	hf_cancel_free(cancel);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* A loop that tries for a moment again and again must not gather watches. */
@@ -382,8 +376,7 @@ static void strangers_in_the_folder_hold_nothing(void **state)
 	ASSERT_OK(hf_lock_release(lock));
 	assert_int_equal(count_children(zk_eye, "/orders"), 2);
 	assert_int_equal(zk_raw_delete(zk_eye, "/orders/paid", -1), 0);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void node_made_by_hand_is_waited_for(void **state)
@@ -411,8 +404,7 @@ static void node_made_by_hand_is_waited_for(void **state)
 	ASSERT_OK(waiter_release(waiter));
 	waiter_free(waiter);
 	free(path);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /* ---- where it is ---- */
@@ -428,8 +420,7 @@ static void chroot_is_put_before_every_path(void **state)
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	assert_int_equal(count_children(zk_eye, "/apps/shop/a/orders"), 1);
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void missing_chroot_is_named_and_not_made(void **state)
@@ -456,8 +447,7 @@ static void chroot_that_vanishes_is_not_made_again(void **state)
 	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 3000)), HF_EINVAL);
 	ASSERT_CONTAINS(hf_error_detail(), "chroot");
 	assert_int_equal(zk_raw_exists(zk_eye, "/apps", NULL), ZK_RAW_NO_NODE);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void name_that_is_not_a_path_is_refused(void **state)
@@ -566,8 +556,7 @@ static void forked_child_touches_nothing(void **state)
 	assert_int_equal(hf_lock_state(parent_lock, NULL), HF_HELD);
 	assert_int_equal(count_children(zk_eye, "/orders"), 1);
 	ASSERT_OK(hf_lock_release(parent_lock));
-	hf_lock_close(parent_lock);
-	ASSERT_OK(hf_client_close(parent_client));
+	close_both(parent_lock, parent_client);
 }
 
 #define THREADS 8
@@ -621,8 +610,7 @@ static void threads_of_two_clients_never_lose_a_count(void **state)
 	assert_int_equal(counted, 2 * THREADS * ROUNDS);
 	assert_int_equal(count_children(zk_eye, "/orders"), 0);
 	for (int i = 0; i < 2; i++) {
-		hf_lock_close(locks[i]);
-		ASSERT_OK(hf_client_close(clients[i]));
+		close_both(locks[i], clients[i]);
 	}
 }
 

@@ -126,8 +126,7 @@ static void stage_end(struct stage *stage)
 {
 	for (int i = 0; i < HOLDERS; i++) {
 		hf_owner_free(stage->holders[i].owner);
-		hf_lock_close(stage->holders[i].lock);
-		ASSERT_OK(hf_client_close(stage->holders[i].client));
+		close_both(stage->holders[i].lock, stage->holders[i].client);
 	}
 	zk_raw_close(stage->eye);
 	test_zookeeper_stop(stage->zookeeper);

@@ -17,8 +17,7 @@ static void lock_is_the_ephemeral_node_itself(void **state)
 	ASSERT_OK(hf_lock_release(lock));
 	assert_int_equal(zk_raw_exists(zk_eye, "/a/b/lock", NULL), ZK_RAW_NO_NODE);
 	ASSERT_RC(hf_lock_release(lock), HF_ENOTHELD);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void person_at_the_shell_is_waited_for(void **state)
@@ -50,8 +49,7 @@ static void person_at_the_shell_is_waited_for(void **state)
 	assert_int_equal(zk_raw_create(zk_eye, "/lock", NULL, ZK_RAW_EPHEMERAL, NULL, NULL), 0);
 	assert_int_equal(zk_raw_delete(zk_eye, "/lock", -1), 0);
 	waiter_free(waiter);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void node_that_stays_for_good_is_busy_too(void **state)
@@ -63,8 +61,7 @@ static void node_that_stays_for_good_is_busy_too(void **state)
 	assert_int_equal(zk_raw_create(zk_eye, "/lock", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
 	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 	assert_int_equal(zk_raw_exists(zk_eye, "/lock", NULL), 0);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void node_deleted_and_made_by_another_is_lost_and_left_alone(void **state)
@@ -83,8 +80,7 @@ static void node_deleted_and_made_by_another_is_lost_and_left_alone(void **state
 	assert_int_equal(zk_raw_exists(zk_eye, "/lock", &stat), 0);
 	assert_int_equal(stat.owner, zk_raw_session(zk_eye));
 	assert_int_equal(zk_raw_delete(zk_eye, "/lock", -1), 0);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void release_leaves_what_another_has_made_alone(void **state)
@@ -101,8 +97,7 @@ static void release_leaves_what_another_has_made_alone(void **state)
 	assert_int_equal(zk_raw_exists(zk_eye, "/lock", &stat), 0);
 	assert_int_equal(stat.owner, zk_raw_session(zk_eye));
 	assert_int_equal(zk_raw_delete(zk_eye, "/lock", -1), 0);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void mutex_waits_for_a_plain_lock_on_its_path(void **state)

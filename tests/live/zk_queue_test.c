@@ -105,8 +105,7 @@ static void five_hundred_waiters_are_woken_one_at_a_time(void **state)
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 0, SOON_MS);
 	WAIT_UNTIL(test_zookeeper_value(zk_server, 0, "zk_watch_count") == 0, SOON_MS);
 	crowd_end(members, MANY);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 /*
@@ -139,8 +138,7 @@ static void late_answers_of_a_crowd_do_not_end_the_connection(void **state)
 	WAIT_UNTIL(crowd_over(&crowd) == MANY, 90000);
 	assert_int_equal(crowd.granted, MANY);
 	crowd_end(members, MANY);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void closing_a_client_ends_a_hundred_waiters(void **state)
@@ -166,8 +164,7 @@ static void closing_a_client_ends_a_hundred_waiters(void **state)
 	assert_int_equal(hf_lock_state(mine, NULL), HF_HELD);
 	ASSERT_OK(hf_lock_release(mine));
 	crowd_end(members, 100);
-	hf_lock_close(mine);
-	ASSERT_OK(hf_client_close(one));
+	close_both(mine, one);
 }
 
 int main(void)

@@ -39,8 +39,7 @@ static void chroot_made_later_is_found_by_the_next_call(void **state)
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = SOON_MS)));
 	assert_int_equal(count_children(zk_eye, "/apps/orders"), 1);
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void chroot_that_is_gone_is_waited_for(void **state)
@@ -62,8 +61,7 @@ static void chroot_that_is_gone_is_waited_for(void **state)
 	struct waiter *waiter = waiter_start(lock, NULL);
 	make("/apps");
 	waiter_finish(waiter);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void chroot_that_may_not_be_read_is_tried_again(void **state)
@@ -150,8 +148,7 @@ static void credentials_accepted_later_are_good_for_the_next_call(void **state)
 	test_zookeeper_restart(zookeeper, 0);
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 20000)));
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	test_zookeeper_stop(zookeeper);
 }
 
@@ -178,8 +175,7 @@ static void credentials_refused_in_the_middle_cost_the_hold_and_no_more(void **s
 	test_zookeeper_restart(zookeeper, 0);
 	/* The node of the session that was refused stays until that has ended. */
 	waiter_finish(waiter);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	test_zookeeper_stop(zookeeper);
 }
 

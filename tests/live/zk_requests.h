@@ -72,8 +72,7 @@ static inline void taker_begin(struct taker *taker, hf_kind kind, const char *na
 
 static inline void taker_end(struct taker *taker)
 {
-	hf_lock_close(taker->lock);
-	ASSERT_OK(hf_client_close(taker->client));
+	close_both(taker->lock, taker->client);
 }
 
 /* Until the check after the latest grant is over, or was spared because nothing is held. */

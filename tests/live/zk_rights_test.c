@@ -157,8 +157,7 @@ static void creation_that_cannot_be_searched_for_is_gone_with_its_session(void *
 	waiter_free(waiter);
 	WAIT_UNTIL(count_children(zk_eye, "/secret") == 0, ENDED_MS);
 	assert_int_equal(zk_raw_delete(zk_eye, "/secret", -1), 0);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	proxy_stop(proxy);
 }
 

@@ -312,8 +312,7 @@ static void hold_whose_session_has_expired_is_lost_and_taken_again(void **state)
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = SOON_MS)));
 	assert_true(first_owner(zk_eye, "/orders") != session);
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 }
 
 static void connection_that_breaks_is_made_again(void **state)
@@ -365,8 +364,7 @@ static void hold_without_a_connection_is_lost_in_time(void **state)
 	ASSERT_RC(hf_lock_release(lock), HF_ELOST);
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 10000)));
 	ASSERT_OK(hf_lock_release(lock));
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
+	close_both(lock, client);
 	proxy_stop(proxy);
 }
 
