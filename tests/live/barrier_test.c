@@ -23,9 +23,7 @@ static void end(struct pair *pair)
 {
 	hf_barrier_close(pair->mine);
 	hf_barrier_close(pair->theirs);
-	ASSERT_OK(sync_close(pair->one));
-	ASSERT_OK(sync_close(pair->two));
-	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
+	sync_close_two(pair->one, pair->two);
 }
 
 /* Starts a waiter of the second client, and returns when it sleeps until it is woken. */
@@ -33,10 +31,7 @@ static struct waiter *sleeper(struct pair *pair, const hf_wait_options *options)
 {
 	uint64_t attempts = stats_of(pair->two).attempts;
 	struct waiter *guest = guest_start(PASS, pair->theirs, options);
-	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1 && stats_of(pair->two).attempts > attempts &&
-	                   stats_of(pair->two).waiting == 1,
-	           SOON_MS);
-	ASSERT_OK(hf_client_ping(pair->two, NULL));
+	await_sleep(pair->two, CHANNEL, attempts);
 	return guest;
 }
 

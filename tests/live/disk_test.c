@@ -104,9 +104,7 @@ static void full_disk_ends_a_server_that_always_syncs(void **state)
 	assert_true(test_server_logged(live_server, "No space left on device"));
 	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
 	test_host_fill_disk(host, false);
-	raw_close(live_raw);
-	test_server_restart(live_server);
-	live_raw = raw_connect(live_server);
+	restart_server(live_server, &live_raw);
 	WAIT_UNTIL(stats_of(rivals->one).renewals >= 1, 10000);
 	assert_true(is_held_by(live_raw, "orders", rivals->one));
 	WAIT_UNTIL(!key_exists(live_raw, "other"), 10000);

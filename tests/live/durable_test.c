@@ -578,9 +578,7 @@ static void a_master_that_dies_meanwhile_is_asked_again(void **state)
 	freeze(2);
 	struct waiter *waiter = waiter_start(lock, HF_ACQUIRE(.replicas = 1, .wait_ms = 60000));
 	WAIT_UNTIL(count_connections("wait") == 1, SOON_MS);
-	raw_close(live_raw);
-	test_server_restart(live_server);
-	live_raw = raw_connect(live_server);
+	restart_server(live_server, &live_raw);
 	thaw(2);
 	waiter_expect(waiter, 0);
 	assert_true(has(replica[0], "orders") || has(replica[1], "orders"));

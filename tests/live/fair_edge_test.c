@@ -145,12 +145,6 @@ static void waiters_that_leave_do_not_hold_up_those_after_them(void **state)
 
 /* ---- connections that are killed ---- */
 
-static void kill_connections(void)
-{
-	raw_reply_free(raw_command(live_raw, "CLIENT", "KILL", "TYPE", "normal", NULL));
-	raw_reply_free(raw_command(live_raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
-}
-
 static void killed_connection_costs_neither_the_hold_nor_the_place(void **state)
 {
 	char before[128];
@@ -162,7 +156,7 @@ static void killed_connection_costs_neither_the_hold_nor_the_place(void **state)
 	struct waiter *second = queue_up(rivals->mine, NULL, 2);
 	read_place(0, before, sizeof before);
 	for (uint64_t i = 1; i <= 3; i++) {
-		kill_connections();
+		kill_connections(live_raw);
 		WAIT_UNTIL(stats_of(rivals->one).reconnects == i, SOON_MS);
 		WAIT_UNTIL(stats_of(rivals->two).reconnects == i, SOON_MS);
 		WAIT_UNTIL(listening(live_raw) == 1, SOON_MS);
@@ -245,14 +239,6 @@ static void wait_that_ends_while_the_server_is_frozen_leaves_no_place(void **sta
 	ASSERT_OK(hf_lock_release(rivals->theirs));
 	waiter_free(waiter);
 	end(rivals);
-}
-
-static void restart_server(struct test_server *server, struct raw **raw)
-{
-	raw_close(*raw);
-	test_server_kill(server);
-	test_server_restart(server);
-	*raw = raw_connect(server);
 }
 
 static void hold_and_queue_survive_a_server_that_comes_back_with_its_data(void **state)

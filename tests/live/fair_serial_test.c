@@ -16,16 +16,6 @@
 
 /* ---- the server's clock and the timeouts of places ---- */
 
-static long long server_now(void)
-{
-	struct raw_reply *reply = raw_command(live_raw, "TIME", NULL);
-	assert_int_equal(reply->length, 2);
-	long long ms =
-		atoll(reply->children[0]->text) * 1000 + atoll(reply->children[1]->text) / 1000;
-	raw_reply_free(reply);
-	return ms;
-}
-
 static long long end_of(const char *owner)
 {
 	char *score = raw_text(live_raw, "ZSCORE", ENDS, owner, NULL);

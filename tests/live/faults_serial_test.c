@@ -23,14 +23,6 @@ static void end(struct rivals *rivals)
 	(void)live_stop(NULL);
 }
 
-static void restart(void)
-{
-	raw_close(live_raw);
-	test_server_kill(live_server);
-	test_server_restart(live_server);
-	live_raw = raw_connect(live_server);
-}
-
 /* ---- servers that die ---- */
 
 static void hold_survives_a_server_that_comes_back_with_its_data(void **state)
@@ -39,7 +31,7 @@ static void hold_survives_a_server_that_comes_back_with_its_data(void **state)
 	struct rivals *rivals = begin(&(struct test_server_options){.appendonly = true}, 6000);
 	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
-	restart();
+	restart_server(live_server, &live_raw);
 	WAIT_UNTIL(stats_of(rivals->one).reconnects >= 1 && stats_of(rivals->one).renewals >= 1,
 	           6000);
 	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
@@ -59,7 +51,7 @@ static void waiter_survives_a_restart_and_is_woken_by_the_release(void **state)
 	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
 	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, SOON_MS);
-	restart();
+	restart_server(live_server, &live_raw);
 	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, 6000);
 	WAIT_UNTIL(stats_of(rivals->one).reconnects >= 1, 6000);
 	assert_false(waiter_is_over(waiter));
@@ -73,7 +65,7 @@ static void server_that_comes_back_empty_is_noticed_at_once(void **state)
 	(void)state;
 	struct rivals *rivals = begin(NULL, 9000);
 	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
-	restart();
+	restart_server(live_server, &live_raw);
 	WAIT_UNTIL(stats_of(rivals->one).reconnects >= 1, 6000);
 	/* The next renewal would be due after 3 s. */
 	WAIT_UNTIL(seen_count(&rivals->seen, HF_LOST) == 1, 1000);
@@ -248,26 +240,20 @@ static void close_does_not_wait_for_a_frozen_server(void **state)
 
 /* ---- connections that are killed ---- */
 
-static void kill_connections(void)
-{
-	raw_reply_free(raw_command(live_raw, "CLIENT", "KILL", "TYPE", "normal", NULL));
-	raw_reply_free(raw_command(live_raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
-}
-
 static void killed_connection_of_a_holder_is_made_again(void **state)
 {
 	(void)state;
 	struct rivals *rivals = begin(NULL, 3000);
 	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
-	kill_connections();
+	kill_connections(live_raw);
 	/* There is no waiter: the keeper notices the end and renews at once. */
 	WAIT_UNTIL(stats_of(rivals->one).reconnects == 1 && stats_of(rivals->one).renewals == 1,
 	           900);
 	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
-	kill_connections();
+	kill_connections(live_raw);
 	ASSERT_OK(hf_lock_release(rivals->mine));
 	assert_false(key_exists(live_raw, "orders"));
-	kill_connections();
+	kill_connections(live_raw);
 	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	assert_int_equal(held_count(live_raw, "orders"), 1);
 	ASSERT_OK(hf_lock_release(rivals->mine));
@@ -284,7 +270,7 @@ static void killed_connection_of_a_waiter_is_made_again(void **state)
 	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
 	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, SOON_MS);
 	for (uint64_t i = 1; i <= 3; i++) {
-		kill_connections();
+		kill_connections(live_raw);
 		WAIT_UNTIL(stats_of(rivals->two).reconnects == i, SOON_MS);
 		WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, SOON_MS);
 	}

@@ -66,16 +66,6 @@ static inline long long fields(void)
 	return raw_integer(live_raw, "HLEN", "students", NULL);
 }
 
-static inline long long server_now(void)
-{
-	struct raw_reply *reply = raw_command(live_raw, "TIME", NULL);
-	assert_int_equal(reply->length, 2);
-	long long now =
-		atoll(reply->children[0]->text) * 1000 + atoll(reply->children[1]->text) / 1000;
-	raw_reply_free(reply);
-	return now;
-}
-
 static inline bool value_is_of(const char *value, hf_client *client)
 {
 	char uuid[37];

@@ -35,12 +35,6 @@ static void values_of_killed_processes_are_free_within_their_lease(void **state)
 
 /* ---- connections and scripts ---- */
 
-static void kill_connections(void)
-{
-	raw_reply_free(raw_command(live_raw, "CLIENT", "KILL", "TYPE", "normal", NULL));
-	raw_reply_free(raw_command(live_raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
-}
-
 static void killed_connections_are_made_again(void **state)
 {
 	(void)state;
@@ -48,7 +42,7 @@ static void killed_connections_are_made_again(void **state)
 	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	struct waiter *waiter = waiter_start(rivals->theirs, NULL);
 	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, SOON_MS);
-	kill_connections();
+	kill_connections(live_raw);
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
 	WAIT_UNTIL(stats_of(rivals->one).reconnects == 1 && stats_of(rivals->one).renewals >= 1,
 	           SOON_MS);

@@ -346,10 +346,7 @@ static void hand_over_to_a_dead_server_is_done_when_it_is_back(void **state)
 	long long bytes = proxy_request_bytes(world.proxy);
 	start_release(&world);
 	WAIT_UNTIL(proxy_request_bytes(world.proxy) > bytes, SOON_MS);
-	raw_close(world.raw);
-	test_server_kill(server);
-	test_server_restart(server);
-	world.raw = raw_connect(server);
+	restart_server(server, &world.raw);
 	expect_released(&world, 0);
 	expect_next_gets_in(&world, waiter);
 	test_server_stop(server);

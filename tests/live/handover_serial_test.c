@@ -180,14 +180,6 @@ static void crew_alone_does_not_rest(void **state)
 
 /* ---- servers that die ---- */
 
-static void restart_server(struct test_server *server, struct raw **raw)
-{
-	raw_close(*raw);
-	test_server_kill(server);
-	test_server_restart(server);
-	*raw = raw_connect(server);
-}
-
 /* With its data the server knows each hold, so there is never more than one. */
 static void crew_continues_when_the_server_comes_back_with_its_data(void **state)
 {

@@ -38,9 +38,7 @@ static void end(struct pair *pair)
 {
 	hf_latch_close(pair->mine);
 	hf_latch_close(pair->theirs);
-	ASSERT_OK(sync_close(pair->one));
-	ASSERT_OK(sync_close(pair->two));
-	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
+	sync_close_two(pair->one, pair->two);
 }
 
 static int64_t count_of(hf_latch *latch)
@@ -60,10 +58,7 @@ static struct waiter *sleeper(struct pair *pair)
 {
 	uint64_t attempts = stats_of(pair->two).attempts;
 	struct waiter *call = WAITER(.latch = pair->theirs);
-	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1 && stats_of(pair->two).attempts > attempts &&
-	                   stats_of(pair->two).waiting > 0,
-	           SOON_MS);
-	ASSERT_OK(hf_client_ping(pair->two, NULL));
+	await_sleep(pair->two, CHANNEL, attempts);
 	return call;
 }
 

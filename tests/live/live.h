@@ -412,4 +412,31 @@ static inline long long command_calls(struct raw *raw, const char *command)
 	return calls;
 }
 
+/* The server's clock, in ms since 1970. */
+static inline long long server_now(void)
+{
+	struct raw_reply *reply = raw_command(live_raw, "TIME", NULL);
+	assert_int_equal(reply->length, 2);
+	long long now =
+		atoll(reply->children[0]->text) * 1000 + atoll(reply->children[1]->text) / 1000;
+	raw_reply_free(reply);
+	return now;
+}
+
+/* ---- faults ---- */
+
+static inline void kill_connections(struct raw *raw)
+{
+	raw_reply_free(raw_command(raw, "CLIENT", "KILL", "TYPE", "normal", NULL));
+	raw_reply_free(raw_command(raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
+}
+
+/* It is killed and started again, and so is the connection for queries. */
+static inline void restart_server(struct test_server *server, struct raw **raw)
+{
+	raw_close(*raw);
+	test_server_restart(server);
+	*raw = raw_connect(server);
+}
+
 #endif

@@ -327,12 +327,6 @@ static void close_releases_its_own_members_of_a_hold(void **state)
 	end(&world);
 }
 
-static void kill_connections(struct raw *raw)
-{
-	raw_reply_free(raw_command(raw, "CLIENT", "KILL", "TYPE", "normal", NULL));
-	raw_reply_free(raw_command(raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
-}
-
 static void killed_connections_are_made_again(void **state)
 {
 	struct world world;

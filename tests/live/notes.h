@@ -48,14 +48,4 @@ static inline struct facts inspect(hf_client *client, const char *name)
 	return facts;
 }
 
-/* The server's clock in milliseconds. */
-static inline long long server_now(void)
-{
-	struct raw_reply *time = raw_command(live_raw, "TIME", NULL);
-	long long now =
-		atoll(time->children[0]->text) * 1000 + atoll(time->children[1]->text) / 1000;
-	raw_reply_free(time);
-	return now;
-}
-
 #endif

@@ -1,8 +1,24 @@
-/* Calls of permits that must succeed, with their numbers. */
+/* What all live tests of permits share: two clients, and calls that must succeed. */
 #ifndef TESTS_LIVE_PERMIT_CALLS_H
 #define TESTS_LIVE_PERMIT_CALLS_H
 
 #include "live/sync.h"
+
+/* Two clients at the permits of one name; the first one's events are noted. */
+struct pair {
+	struct seen seen;
+	hf_client *one;
+	hf_client *two;
+	hf_permits *mine;
+	hf_permits *theirs;
+};
+
+static inline hf_permits *open_permits(hf_client *client, const char *name)
+{
+	hf_permits *permits = NULL;
+	ASSERT_OK(hf_permits_open(client, name, &permits));
+	return permits;
+}
 
 static inline int64_t available(hf_permits *permits)
 {

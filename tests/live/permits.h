@@ -8,22 +8,6 @@
 #define ENDS    "{orders}:timeout"
 #define UNKNOWN "00112233445566778899aabbccddeeff"
 
-/* Two clients at the permits of one name; the first one's events are noted. */
-struct pair {
-	struct seen seen;
-	hf_client *one;
-	hf_client *two;
-	hf_permits *mine;
-	hf_permits *theirs;
-};
-
-static inline hf_permits *open_permits(hf_client *client, const char *name)
-{
-	hf_permits *permits = NULL;
-	ASSERT_OK(hf_permits_open(client, name, &permits));
-	return permits;
-}
-
 /* A total below zero makes nothing. */
 static inline void begin(struct pair *pair, int64_t total, int64_t watchdog_ms)
 {
@@ -43,9 +27,7 @@ static inline void end(struct pair *pair)
 {
 	hf_permits_close(pair->mine);
 	hf_permits_close(pair->theirs);
-	ASSERT_OK(sync_close(pair->one));
-	ASSERT_OK(sync_close(pair->two));
-	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
+	sync_close_two(pair->one, pair->two);
 }
 
 static inline int give(hf_permits *permits, const hf_permit_id id)
@@ -70,17 +52,6 @@ static inline long long end_of(const hf_permit_id id)
 	return at;
 }
 
-/* The server's clock. */
-static inline long long server_now(void)
-{
-	struct raw_reply *reply = raw_command(live_raw, "TIME", NULL);
-	assert_int_equal(reply->length, 2);
-	long long now =
-		atoll(reply->children[0]->text) * 1000 + atoll(reply->children[1]->text) / 1000;
-	raw_reply_free(reply);
-	return now;
-}
-
 static inline long long ends(void)
 {
 	return raw_integer(live_raw, "ZCARD", ENDS, NULL);
@@ -91,10 +62,7 @@ static inline struct waiter *sleeper(struct pair *pair, int n)
 {
 	uint64_t attempts = stats_of(pair->two).attempts;
 	struct waiter *call = WAITER(.permits = pair->theirs, .n = n);
-	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1 && stats_of(pair->two).attempts > attempts &&
-	                   stats_of(pair->two).waiting > 0,
-	           SOON_MS);
-	ASSERT_OK(hf_client_ping(pair->two, NULL));
+	await_sleep(pair->two, CHANNEL, attempts);
 	return call;
 }
 

@@ -27,10 +27,7 @@ static void stand_begin(struct stand *stand, bool appendonly, int64_t watchdog_m
 
 static void stand_restart(struct stand *stand)
 {
-	raw_close(stand->raw);
-	test_server_kill(stand->server);
-	test_server_restart(stand->server);
-	stand->raw = raw_connect(stand->server);
+	restart_server(stand->server, &stand->raw);
 	WAIT_UNTIL(stats_of(stand->client).reconnects >= 1, 6000);
 }
 

@@ -35,14 +35,6 @@ static inline int stop_servers(void **state)
 	return 0;
 }
 
-/* The server dies and comes back empty. */
-static inline void restart_server(int i)
-{
-	raw_close(raw[i]);
-	test_server_restart(server[i]);
-	raw[i] = raw_connect(server[i]);
-}
-
 /* Whatever the test before has left: all servers run, and are empty. */
 static inline int flush_servers(void **state)
 {
@@ -52,7 +44,7 @@ static inline int flush_servers(void **state)
 		struct raw *up = raw_try_connect_url(test_server_unix_url(server[i]));
 		raw_close(up);
 		if (!up)
-			restart_server(i);
+			restart_server(server[i], &raw[i]);
 		raw_ok(raw[i], "FLUSHALL", NULL);
 	}
 	return 0;

@@ -29,7 +29,7 @@ static void member_that_came_back_empty_is_taken_again(void **state)
 	open_side(&side, 3, 1500);
 	take_everywhere(&side);
 	for (int i = 0; i < 3; i++) {
-		restart_server(i);
+		restart_server(server[i], &raw[i]);
 		/* It is held all the time, by the other two. */
 		long long ends_at = test_now_ms() + 10000;
 		while (servers_held(&side) < 3) {
@@ -267,12 +267,6 @@ static void close_does_not_wait_for_frozen_servers(void **state)
 	WAIT_UNTIL(!key_exists(raw[1], NAME) && !key_exists(raw[2], NAME), 7000);
 }
 
-static void kill_connections(int i)
-{
-	raw_reply_free(raw_command(raw[i], "CLIENT", "KILL", "TYPE", "normal", NULL));
-	raw_reply_free(raw_command(raw[i], "CLIENT", "KILL", "TYPE", "pubsub", NULL));
-}
-
 static void killed_connections_are_made_again(void **state)
 {
 	struct side side;
@@ -284,7 +278,7 @@ static void killed_connections_are_made_again(void **state)
 	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 10000)));
 	struct waiter *waiter = waiter_start(other.red, HF_ACQUIRE(.wait_ms = 20000));
 	for (int i = 0; i < 3; i++)
-		kill_connections(i);
+		kill_connections(raw[i]);
 	WAIT_UNTIL(stats_of(side.client[0]).reconnects >= 1 &&
 	                   stats_of(side.client[2]).reconnects >= 1,
 	           SOON_MS);

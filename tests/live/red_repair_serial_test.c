@@ -79,7 +79,7 @@ static void levels_taken_while_a_server_is_dead_are_all_given_back(void **state)
 	WAIT_UNTIL(seen_count(&side.seen, HF_LOST) == 1, SOON_MS);
 	acquire_levels(&side, 2);
 	assert_int_equal(held_count(raw[0], NAME), 5);
-	restart_server(2);
+	restart_server(server[2], &raw[2]);
 	WAIT_UNTIL(servers_held(&side) == 3, 10000);
 	WAIT_UNTIL(waiting_of(&side) == 0, SOON_MS);
 	assert_int_equal(held_count(raw[2], NAME), 1);
@@ -191,7 +191,7 @@ static void lazy_member_joins_when_its_server_comes_up(void **state)
 	acquire_levels(&side, 1);
 	/* Meanwhile its connection is refused several times. */
 	WAIT_UNTIL(stats_of(side.client[1]).renewals > 0, SOON_MS);
-	restart_server(0);
+	restart_server(server[0], &raw[0]);
 	WAIT_UNTIL(servers_held(&side) == 3, 10000);
 	/* It counts before it is renewed: without one of the others it is still the majority. */
 	WAIT_UNTIL(stats_of(side.client[0]).renewals > 0, SOON_MS);
@@ -220,7 +220,7 @@ static void lazy_member_is_forgotten_with_the_release(void **state)
 	ASSERT_OK(hf_lock_open_red(side.member, 3, &side.red));
 	acquire_levels(&side, 1);
 	release_levels(&side, 1);
-	restart_server(0);
+	restart_server(server[0], &raw[0]);
 	expect_quiet(&side);
 	/* A handle that is closed asks for nothing either. */
 	acquire_levels(&side, 1);

@@ -40,7 +40,7 @@ static void dead_minority_is_not_waited_for(void **state)
 	assert_true(is_ours(&side, 1));
 	assert_true(is_ours(&side, 2));
 	assert_true(is_ours(&side, 4));
-	restart_server(0);
+	restart_server(server[0], &raw[0]);
 	test_server_thaw(server[3]);
 	WAIT_UNTIL(servers_held(&side) == 5, 10000);
 	ASSERT_OK(hf_lock_release(side.red));
@@ -139,7 +139,7 @@ static void unreachable_majority_is_not_a_quorum(void **state)
 	assert_int_equal(raw_integer(raw[1], "DBSIZE", NULL), 0);
 	assert_int_equal(hf_lock_state(side.red, NULL), HF_FREE);
 	assert_int_equal(hf_lock_remaining(side.red, NULL), 0);
-	restart_server(2);
+	restart_server(server[2], &raw[2]);
 	test_server_thaw(server[0]);
 	/* A lease at most after that, nothing of the attempts is left. */
 	WAIT_UNTIL(keys_left() == 0 && holds_of(&side) == 0, 6000);
@@ -195,11 +195,11 @@ static void waiter_gets_the_lock_when_the_majority_is_back(void **state)
 	test_server_kill(server[1]);
 	struct waiter *waiter = waiter_start(side.red, HF_ACQUIRE(.wait_ms = 20000));
 	WAIT_UNTIL(stats_of(side.client[2]).attempts >= 3, SOON_MS);
-	restart_server(1);
+	restart_server(server[1], &raw[1]);
 	waiter_expect(waiter, 0);
 	assert_true(is_ours(&side, 1));
 	assert_true(is_ours(&side, 2));
-	restart_server(0);
+	restart_server(server[0], &raw[0]);
 	WAIT_UNTIL(servers_held(&side) == 3, 10000);
 	waiter_finish(waiter);
 	expect_nothing_left(&side);
@@ -246,7 +246,7 @@ static void server_that_was_never_there_costs_nothing(void **state)
 	assert_true(is_ours(&side, 1));
 	assert_true(is_ours(&side, 2));
 	ASSERT_OK(hf_lock_release_with(side.red, HF_RELEASE(.wait_ms = 500)));
-	restart_server(0);
+	restart_server(server[0], &raw[0]);
 	expect_nothing_left(&side);
 	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 10000)));
 	assert_int_equal(hf_lock_state(side.red, NULL), HF_HELD);

@@ -429,7 +429,7 @@ static void server_and_its_replica_are_refused(void **state)
 		ASSERT_OK(hf_client_close(client[i]));
 	raw_ok(raw[4], "REPLICAOF", "NO", "ONE", NULL);
 	test_server_stop(master);
-	restart_server(4);
+	restart_server(server[4], &raw[4]);
 }
 
 static void combined_locks_cannot_be_members(void **state)

@@ -34,9 +34,7 @@ static inline void end(struct pair *pair)
 {
 	hf_semaphore_close(pair->mine);
 	hf_semaphore_close(pair->theirs);
-	ASSERT_OK(sync_close(pair->one));
-	ASSERT_OK(sync_close(pair->two));
-	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
+	sync_close_two(pair->one, pair->two);
 }
 
 static inline int take(hf_semaphore *semaphore, int64_t permits)
@@ -49,10 +47,7 @@ static inline struct waiter *sleeper(struct pair *pair, int permits)
 {
 	uint64_t attempts = stats_of(pair->two).attempts;
 	struct waiter *call = WAITER(.semaphore = pair->theirs, .n = permits);
-	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1 && stats_of(pair->two).attempts > attempts &&
-	                   stats_of(pair->two).waiting > 0,
-	           SOON_MS);
-	ASSERT_OK(hf_client_ping(pair->two, NULL));
+	await_sleep(pair->two, CHANNEL, attempts);
 	return call;
 }
 

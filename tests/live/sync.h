@@ -32,6 +32,14 @@ static inline int sync_close(hf_client *client)
 	return hf_client_close(client);
 }
 
+/* Also waits until nobody subscribes any more, which outlives the last waiter by a second. */
+static inline void sync_close_two(hf_client *one, hf_client *two)
+{
+	ASSERT_OK(sync_close(one));
+	ASSERT_OK(sync_close(two));
+	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
+}
+
 /* Finishes the waits of a failed test, so that the next one begins alone. */
 static inline int sync_clean(void **state)
 {
@@ -110,6 +118,18 @@ static inline void kill_and_run(struct raw *raw, const char *verb, const char *k
 	raw_reply_free(raw_command(raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
 	raw_reply_free(raw_command(raw, verb, key, argument, NULL));
 	raw_reply_free(raw_command(raw, "EXEC", NULL));
+}
+
+/*
+ * Waits until a waiter of the client sleeps until it is woken: it has asked since the client had
+ * made this many attempts.
+ */
+static inline void await_sleep(hf_client *client, const char *channel, uint64_t attempts)
+{
+	WAIT_UNTIL(subscribers(live_raw, channel) == 1 && stats_of(client).attempts > attempts &&
+	                   stats_of(client).waiting > 0,
+	           SOON_MS);
+	ASSERT_OK(hf_client_ping(client, NULL));
 }
 
 #endif

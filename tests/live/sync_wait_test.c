@@ -108,9 +108,7 @@ static void begin(struct duo *duo, void **state)
 static void end(struct duo *duo)
 {
 	duo->kind->close(duo);
-	ASSERT_OK(sync_close(duo->one));
-	ASSERT_OK(sync_close(duo->two));
-	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
+	sync_close_two(duo->one, duo->two);
 }
 
 static struct waiter *start_wait(struct duo *duo, int64_t wait_ms, hf_cancel *cancel)

@@ -12,25 +12,9 @@
 #define LEASES  "/orders/leases"
 #define UNKNOWN "00112233445566778899aabbccddeeff"
 
-/* Two clients at the permits of one name; the first one's events are noted. */
-struct pair {
-	struct seen seen;
-	hf_client *one;
-	hf_client *two;
-	hf_permits *mine;
-	hf_permits *theirs;
-};
-
 /* Not on the stack: what a failed test leaves open is closed after it. */
 static struct pair pair;
 static int64_t command_timeout_ms; /* of the next pair; 0: the default */
-
-static inline hf_permits *open_permits(hf_client *client, const char *name)
-{
-	hf_permits *permits = NULL;
-	ASSERT_OK(hf_permits_open(client, name, &permits));
-	return permits;
-}
 
 /* A total of 0 is not set. */
 static inline void begin_at(const char *first_url, const char *second_url, int64_t total,

@@ -2,6 +2,7 @@
  * Folders in which the server does not let us do everything: nobody may wait for what is left
  * there.
  */
+#include "live/permit_calls.h"
 #include "live/zk_faults.h"
 
 static void make_with(const char *path, const char *acl)
@@ -14,13 +15,6 @@ static void make_with(const char *path, const char *acl)
 static void make_undeletable(const char *path)
 {
 	make_with(path, "world:anyone:crwa");
-}
-
-static hf_permits *open_permits(hf_client *client, const char *name)
-{
-	hf_permits *permits = NULL;
-	ASSERT_OK(hf_permits_open(client, name, &permits));
-	return permits;
 }
 
 /* ---- nodes that may not be deleted ---- */
