@@ -402,7 +402,7 @@ static void numbers_are_not_looked_up(void **state)
 	          hf_client_open(script_url(wire.script), HF_CLIENT(.watchdog_ms = 3000),
 	                         &wire.client));
 	EXPECT_RC(&wire, 0, hf_lock_open(wire.client, HF_REENTRANT, "orders", &wire.lock));
-	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	wire_acquire(&wire);
 	script_continue(wire.script);
 	WAIT_UNTIL(stats_of(wire.client).renewals == 1, PATIENCE_MS);
 	assert_int_equal(resolver_lookups(), 0);

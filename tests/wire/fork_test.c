@@ -103,7 +103,7 @@ static void child_sends_nothing_and_can_close(void **state)
 	WAIT_UNTIL(script_is_stalled(wire.script), PATIENCE_MS);
 	script_continue(wire.script);
 	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_HELD);
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 

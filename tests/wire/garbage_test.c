@@ -49,10 +49,7 @@ static void invalid_bytes_cost_only_the_connection(void **state)
 			S_SEND(GONE),
 			S_END,
 		};
-		struct wire wire = wire_start(steps, NULL);
-		EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
-		EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
-		wire_finish(&wire);
+		wire_play(steps, NULL, 1);
 	}
 }
 
@@ -65,9 +62,9 @@ static void reply_without_a_request_costs_only_the_connection(void **state)
 		S_END,
 	};
 	struct wire wire = wire_start(steps, NULL);
-	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	wire_acquire(&wire);
 	WAIT_UNTIL(stats_of(wire.client).renewals == 1, PATIENCE_MS);
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -81,10 +78,7 @@ static void confirmation_without_a_request_costs_only_the_connection(void **stat
 			S_EXPECT_CLOSE, S_RECONNECTED, S_GRANT,
 			S_RELEASE,      S_END,
 		};
-		struct wire wire = wire_start(steps, NULL);
-		EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
-		EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
-		wire_finish(&wire);
+		wire_play(steps, NULL, 1);
 	}
 }
 
@@ -105,10 +99,7 @@ static void unconfirmed_subscription_costs_only_the_connection(void **state)
 		S_RELEASE,
 		S_END,
 	};
-	struct wire wire = wire_start(steps, NULL);
-	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
-	wire_finish(&wire);
+	wire_play(steps, NULL, 1);
 }
 
 /*
@@ -136,10 +127,7 @@ static void wrong_type_of_reply_to_an_ask_costs_only_the_connection(void **state
 			S_EXPECT_CLOSE, S_RECONNECTED, S_GRANT,
 			S_RELEASE,      S_END,
 		};
-		struct wire wire = wire_start(steps, NULL);
-		EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
-		EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
-		wire_finish(&wire);
+		wire_play(steps, NULL, 1);
 	}
 }
 
@@ -269,10 +257,7 @@ static void replies_can_arrive_byte_by_byte(void **state)
 	}
 	assert_true(n < 256);
 	steps[n] = (struct script_step)S_END;
-	struct wire wire = wire_start(steps, NULL);
-	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
-	wire_finish(&wire);
+	wire_play(steps, NULL, 1);
 }
 
 /* Two calls whose replies arrive in one segment. */
@@ -314,10 +299,7 @@ static void exchange_cut_at_every_byte_succeeds(void **state)
 			S_CLOSE,   S_RECONNECTED, S_GRANT,
 			S_RELEASE, S_END,
 		};
-		struct wire wire = wire_start(steps, NULL);
-		EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
-		EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
-		wire_finish(&wire);
+		wire_play(steps, NULL, 1);
 	}
 	for (size_t cut = 0; cut < sizeof(RELEASED) - 1; cut++) {
 		const struct script_step steps[] = {
@@ -325,10 +307,7 @@ static void exchange_cut_at_every_byte_succeeds(void **state)
 			S_CLOSE, S_RECONNECTED, S_EXPECT_RELEASE, S_SEND(GONE),
 			S_END,
 		};
-		struct wire wire = wire_start(steps, NULL);
-		EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
-		EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
-		wire_finish(&wire);
+		wire_play(steps, NULL, 1);
 	}
 }
 
@@ -352,10 +331,7 @@ static void wait_cut_at_every_byte_succeeds(void **state)
 			S_RELEASE,
 			S_END,
 		};
-		struct wire wire = wire_start(steps, NULL);
-		EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
-		EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
-		wire_finish(&wire);
+		wire_play(steps, NULL, 1);
 	}
 }
 
@@ -393,7 +369,7 @@ static void flood_of_messages_is_read_in_bounded_memory(void **state)
 	struct wire wire = wire_start(steps, NULL);
 	long before = memory_kb();
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 30000)));
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_release(&wire);
 	assert_true(memory_kb() - before < 8192);
 	wire_finish(&wire);
 	free(flood);
@@ -413,10 +389,7 @@ static void flood_of_releases_asks_once_at_a_time(void **state)
 		S_RELEASE,
 		S_END,
 	};
-	struct wire wire = wire_start(steps, NULL);
-	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
-	wire_finish(&wire);
+	wire_play(steps, NULL, 1);
 }
 
 /* A flood of pushes does not delay the deadline. */
@@ -460,7 +433,7 @@ static void largest_reply_is_read(void **state)
 	EXPECT_RC(&wire, HF_EREFUSED, hf_lock_acquire(wire.lock, NULL));
 	EXPECT_DETAIL("ERR xxxx");
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_release(&wire);
 	wire_finish(&wire);
 	free(large);
 }

@@ -367,8 +367,8 @@ static void lazy_client_connects_on_first_use(void **state)
 	};
 	struct wire wire = wire_start(steps, HF_CLIENT(.lazy = 1));
 	assert_int_equal(script_position(wire.script), 0);
-	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_acquire(&wire);
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 

@@ -10,20 +10,12 @@
 					   HISTORY("*", "l", also))
 /* clang-format on */
 
-static void acquire(struct wire *wire)
-{
-	EXPECT_RC(wire, 0, hf_lock_acquire(wire->lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
-}
-
 /* Exactly these words, and none after them. */
 static void without_a_history_nothing_is_added(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {S_HELLO, S_GRANT, S_RELEASE, S_END};
-	struct wire wire = wire_start(steps, HF_CLIENT(.history = "no"));
-	acquire(&wire);
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
-	wire_finish(&wire);
+	wire_play(steps, HF_CLIENT(.history = "no"), 1);
 }
 
 static void a_history_adds_its_arguments(void **state)
@@ -34,10 +26,7 @@ static void a_history_adds_its_arguments(void **state)
 		S_SEND(GRANTED),  S_EXPECT_KEPT_RELEASE,
 		S_SEND(RELEASED), S_END,
 	};
-	struct wire wire = wire_start(steps, HF_CLIENT(.history = "yes"));
-	acquire(&wire);
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
-	wire_finish(&wire);
+	wire_play(steps, HF_CLIENT(.history = "yes"), 1);
 }
 
 /* A nested level is part of its hold. */
@@ -57,10 +46,10 @@ static void a_nested_level_has_no_entry(void **state)
 		S_END,
 	};
 	struct wire wire = wire_start(steps, HF_CLIENT(.history = "yes"));
-	acquire(&wire);
-	acquire(&wire);
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_acquire(&wire);
+	wire_acquire(&wire);
+	wire_release(&wire);
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -79,20 +68,14 @@ static void a_contended_history_begins_with_the_wait(void **state)
 		S_SEND(RELEASED),
 		S_END,
 	};
-	struct wire wire = wire_start(steps, HF_CLIENT(.history = "contended"));
-	acquire(&wire);
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
-	wire_finish(&wire);
+	wire_play(steps, HF_CLIENT(.history = "contended"), 1);
 }
 
 static void a_contended_history_leaves_other_holds_out(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {S_HELLO, S_GRANT, S_RELEASE, S_END};
-	struct wire wire = wire_start(steps, HF_CLIENT(.history = "contended"));
-	acquire(&wire);
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
-	wire_finish(&wire);
+	wire_play(steps, HF_CLIENT(.history = "contended"), 1);
 }
 
 /* The first answer is lost, so the loss may have been entered: the repeat does not enter it. */
@@ -114,7 +97,7 @@ static void a_loss_is_not_entered_twice(void **state)
 		S_END,
 	};
 	struct wire wire = wire_start(steps, HF_CLIENT(.history = "yes"));
-	acquire(&wire);
+	wire_acquire(&wire);
 	EXPECT_RC(&wire, HF_ELOST, hf_lock_release(wire.lock));
 	WAIT_UNTIL(script_position(wire.script) >= 10, PATIENCE_MS);
 	EXPECT_RC(&wire, 0, hf_client_ping(wire.client, NULL));
@@ -161,9 +144,9 @@ static void a_warning_is_not_a_failure(void **state)
 		S_END,
 	};
 	struct wire wire = wire_start(steps, HF_CLIENT(.history = "yes"));
-	acquire(&wire);
+	wire_acquire(&wire);
 	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_HELD);
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 

@@ -12,16 +12,6 @@ static void owners_are_equal(const char *detail)
 	assert_string_equal(first, second);
 }
 
-static void acquire(struct wire *wire)
-{
-	EXPECT_RC(wire, 0, hf_lock_acquire(wire->lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
-}
-
-static void release(struct wire *wire)
-{
-	EXPECT_RC(wire, 0, hf_lock_release(wire->lock));
-}
-
 static void unanswered_ask_is_repeated_for_the_same_owner(void **state)
 {
 	(void)state;
@@ -47,9 +37,9 @@ static void unanswered_ask_that_was_granted_is_a_grant(void **state)
 		S_HELLO, S_EXPECT_ASK, S_CLOSE, S_RECONNECTED, S_GRANT, S_RELEASE, S_END,
 	};
 	struct wire wire = wire_start(steps, NULL);
-	acquire(&wire);
+	wire_acquire(&wire);
 	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_HELD);
-	release(&wire);
+	wire_release(&wire);
 	assert_int_equal(stats_of(wire.client).grants, 1);
 	wire_finish(&wire);
 }
@@ -83,10 +73,10 @@ static void unanswered_nested_ask_is_repeated_with_the_same_count(void **state)
 		S_END,
 	};
 	struct wire wire = wire_start(steps, NULL);
-	acquire(&wire);
-	acquire(&wire);
-	release(&wire);
-	release(&wire);
+	wire_acquire(&wire);
+	wire_acquire(&wire);
+	wire_release(&wire);
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -97,10 +87,7 @@ static void unanswered_release_is_repeated_and_gone_is_success(void **state)
 		S_HELLO,       S_GRANT,          S_EXPECT_RELEASE, S_CLOSE,
 		S_RECONNECTED, S_EXPECT_RELEASE, S_SEND(GONE),     S_END,
 	};
-	struct wire wire = wire_start(steps, NULL);
-	acquire(&wire);
-	release(&wire);
-	wire_finish(&wire);
+	wire_play(steps, NULL, 1);
 }
 
 static void gone_without_a_loss_of_replies_is_lost(void **state)
@@ -111,7 +98,7 @@ static void gone_without_a_loss_of_replies_is_lost(void **state)
 		S_END,
 	};
 	struct wire wire = wire_start(steps, NULL);
-	acquire(&wire);
+	wire_acquire(&wire);
 	EXPECT_RC(&wire, HF_ELOST, hf_lock_release(wire.lock));
 	EXPECT_DETAIL("other7");
 	EXPECT_RC(&wire, HF_ENOTHELD, hf_lock_release(wire.lock));
@@ -127,12 +114,12 @@ static void gone_to_a_nested_ask_is_lost(void **state)
 		S_END,
 	};
 	struct wire wire = wire_start(steps, NULL);
-	acquire(&wire);
+	wire_acquire(&wire);
 	EXPECT_RC(&wire, HF_ELOST, hf_lock_acquire(wire.lock, NULL));
 	assert_int_equal(hf_lock_remaining(wire.lock, NULL), 0);
 	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_LOST);
-	acquire(&wire);
-	release(&wire);
+	wire_acquire(&wire);
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -154,11 +141,11 @@ static void unanswered_release_of_one_level_is_repeated_with_the_same_count(void
 		S_END,
 	};
 	struct wire wire = wire_start(steps, NULL);
-	acquire(&wire);
-	acquire(&wire);
-	release(&wire);
+	wire_acquire(&wire);
+	wire_acquire(&wire);
+	wire_release(&wire);
 	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_HELD);
-	release(&wire);
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -180,7 +167,7 @@ static void all_holds_are_renewed_at_once_after_a_reconnect(void **state)
 	struct wire wire = wire_start(steps, NULL);
 	hf_lock *stock = NULL;
 	EXPECT_RC(&wire, 0, hf_lock_open(wire.client, HF_REENTRANT, "stock", &stock));
-	acquire(&wire);
+	wire_acquire(&wire);
 	EXPECT_RC(&wire, 0, hf_lock_acquire(stock, NULL));
 	WAIT_UNTIL(stats_of(wire.client).renewals == 2, PATIENCE_MS);
 	assert_int_equal(stats_of(wire.client).renewal_scripts, 1);
@@ -199,10 +186,10 @@ static void unanswered_renewal_is_repeated_on_the_next_connection(void **state)
 		S_END,
 	};
 	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 3000));
-	acquire(&wire);
+	wire_acquire(&wire);
 	WAIT_UNTIL(stats_of(wire.client).renewals == 1, PATIENCE_MS);
 	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_HELD);
-	release(&wire);
+	wire_release(&wire);
 	assert_int_equal(stats_of(wire.client).renewal_failures, 1);
 	wire_finish(&wire);
 }
@@ -238,10 +225,7 @@ static void connection_is_given_up_at_the_command_timeout(void **state)
 		S_HELLO,        S_EXPECT_ASK, S_RECONNECTED,   S_EXPECT_ASK, S_ON(0),
 		S_EXPECT_CLOSE, S_ON(1),      S_SEND(GRANTED), S_RELEASE,    S_END,
 	};
-	struct wire wire = wire_start(steps, HF_CLIENT(.command_timeout_ms = 150));
-	acquire(&wire);
-	release(&wire);
-	wire_finish(&wire);
+	wire_play(steps, HF_CLIENT(.command_timeout_ms = 150), 1);
 }
 
 /* Half of the reply was read before the connection was given up. */
@@ -254,7 +238,7 @@ static void late_bytes_do_not_answer_the_next_command(void **state)
 		S_RECONNECTED, S_EXPECT_RELEASE, S_SEND(GONE),     S_END,
 	};
 	struct wire wire = wire_start(steps, HF_CLIENT(.command_timeout_ms = 150));
-	acquire(&wire);
+	wire_acquire(&wire);
 	EXPECT_RC(&wire, 0, hf_lock_release_with(wire.lock, HF_RELEASE(.wait_ms = PATIENCE_MS)));
 	wire_finish(&wire);
 }
@@ -290,8 +274,8 @@ static void unanswered_ask_that_was_turned_down_needs_no_settling(void **state)
 	struct wire wire = wire_start(steps, NULL);
 	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 100)));
 	script_continue(wire.script);
-	acquire(&wire);
-	release(&wire);
+	wire_acquire(&wire);
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -305,8 +289,8 @@ static void unanswered_ask_is_settled_on_the_next_connection(void **state)
 	struct wire wire = wire_start(steps, NULL);
 	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 100)));
 	script_continue(wire.script);
-	acquire(&wire);
-	release(&wire);
+	wire_acquire(&wire);
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -318,7 +302,7 @@ static void release_without_a_server_continues_in_the_background(void **state)
 		S_EXPECT_RELEASE, S_SEND(RELEASED), S_QUIET(50), S_END,
 	};
 	struct wire wire = wire_start(steps, NULL);
-	acquire(&wire);
+	wire_acquire(&wire);
 	WAIT_UNTIL(script_is_stalled(wire.script), PATIENCE_MS);
 	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_release_with(wire.lock, HF_RELEASE(.wait_ms = 100)));
 	assert_int_equal(hf_lock_remaining(wire.lock, NULL), 0);
@@ -341,8 +325,8 @@ static void connection_that_was_given_up_is_killed_first(void **state)
 	};
 	struct wire wire =
 		wire_start_on(script_start_tcp(steps), HF_CLIENT(.command_timeout_ms = 150));
-	acquire(&wire);
-	release(&wire);
+	wire_acquire(&wire);
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -361,8 +345,8 @@ static void refused_kill_does_no_harm(void **state)
 	};
 	struct wire wire =
 		wire_start_on(script_start_tcp(steps), HF_CLIENT(.command_timeout_ms = 150));
-	acquire(&wire);
-	release(&wire);
+	wire_acquire(&wire);
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -375,8 +359,8 @@ static void old_connection_is_killed_even_if_an_attempt_fails_in_between(void **
 	};
 	struct wire wire =
 		wire_start_on(script_start_tcp(steps), HF_CLIENT(.command_timeout_ms = 150));
-	acquire(&wire);
-	release(&wire);
+	wire_acquire(&wire);
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -411,8 +395,8 @@ static void check_killed(const char *info, const char *id, const char *address, 
 	const struct script_step *steps = id ? killed : left_alone;
 	struct wire wire = wire_start_on(tcp ? script_start_tcp(steps) : script_start(steps),
 	                                 HF_CLIENT(.command_timeout_ms = 150));
-	acquire(&wire);
-	release(&wire);
+	wire_acquire(&wire);
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -464,8 +448,8 @@ static void connection_that_was_closed_at_the_other_end_is_killed_too(void **sta
 		S_SEND(":0\r\n"), S_GRANT,      S_RELEASE, S_END,
 	};
 	struct wire wire = wire_start_on(script_start_tcp(steps), NULL);
-	acquire(&wire);
-	release(&wire);
+	wire_acquire(&wire);
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -477,8 +461,8 @@ static void reset_is_like_a_close(void **state)
 		S_EXPECT_KILL, S_SEND(":0\r\n"), S_EXPECT_RELEASE, S_SEND(GONE), S_END,
 	};
 	struct wire wire = wire_start_on(script_start_tcp(steps), NULL);
-	acquire(&wire);
-	release(&wire);
+	wire_acquire(&wire);
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 

@@ -40,8 +40,8 @@ static void temporary_error_is_retried(void **state)
 			S_END,
 		};
 		struct wire wire = wire_start(steps, NULL);
-		EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
-		EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+		wire_acquire(&wire);
+		wire_release(&wire);
 		EXPECT_RC(&wire, 0, hf_client_ping(wire.client, NULL));
 		wire_finish(&wire);
 	}
@@ -205,8 +205,8 @@ static void refused_clean_up_is_not_repeated(void **state)
 	struct wire wire = wire_start(steps, NULL);
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
 	EXPECT_RC(&wire, HF_ECONFLICT, hf_lock_release(wire.lock));
-	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_acquire(&wire);
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -239,7 +239,7 @@ static void warning_of_a_script_is_logged_once_and_the_verb_is_done(void **state
 		wire_start(steps, HF_CLIENT(.on_log = count_publisher, .log_arg = &lines));
 	for (int i = 0; i < 2; i++) {
 		EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
-		EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+		wire_release(&wire);
 	}
 	wire_finish(&wire);
 	assert_int_equal(lines, 1);
@@ -265,7 +265,7 @@ static void refused_renewal_is_tried_again_until_it_is_confirmed(void **state)
 	WAIT_UNTIL(stats_of(wire.client).renewals == 1, PATIENCE_MS);
 	assert_int_equal(stats_of(wire.client).renewal_failures, 2);
 	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_HELD);
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 

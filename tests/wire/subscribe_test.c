@@ -1,16 +1,6 @@
 /* Waiting for a lock: the subscription, the asks around it, and the messages that end the wait. */
 #include "wire/wire.h"
 
-static void acquire(struct wire *wire)
-{
-	EXPECT_RC(wire, 0, hf_lock_acquire(wire->lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
-}
-
-static void release(struct wire *wire)
-{
-	EXPECT_RC(wire, 0, hf_lock_release(wire->lock));
-}
-
 static void subscription_and_second_ask_travel_together(void **state)
 {
 	(void)state;
@@ -19,8 +9,8 @@ static void subscription_and_second_ask_travel_together(void **state)
 		S_RELEASE, S_END,
 	};
 	struct wire wire = wire_start(steps, NULL);
-	acquire(&wire);
-	release(&wire);
+	wire_acquire(&wire);
+	wire_release(&wire);
 	assert_int_equal(stats_of(wire.client).attempts, 2);
 	wire_finish(&wire);
 }
@@ -32,8 +22,8 @@ static void message_leads_to_a_third_ask(void **state)
 		S_HELLO, S_MAKE_WAIT, S_QUIET(30), S_SEND(MESSAGE), S_GRANT, S_RELEASE, S_END,
 	};
 	struct wire wire = wire_start(steps, NULL);
-	acquire(&wire);
-	release(&wire);
+	wire_acquire(&wire);
+	wire_release(&wire);
 	assert_int_equal(stats_of(wire.client).wakeups, 1);
 	wire_finish(&wire);
 }
@@ -45,10 +35,7 @@ static void message_is_only_a_hint(void **state)
 		S_HELLO, S_MAKE_WAIT, S_SEND(MESSAGE), S_BUSY, S_QUIET(30), S_SEND(MESSAGE MESSAGE),
 		S_GRANT, S_RELEASE,   S_END,
 	};
-	struct wire wire = wire_start(steps, NULL);
-	acquire(&wire);
-	release(&wire);
-	wire_finish(&wire);
+	wire_play(steps, NULL, 1);
 }
 
 static void expiry_of_the_lease_leads_to_an_ask(void **state)
@@ -66,9 +53,9 @@ static void expiry_of_the_lease_leads_to_an_ask(void **state)
 	};
 	struct wire wire = wire_start(steps, NULL);
 	long long began_at = test_now_ms();
-	acquire(&wire);
+	wire_acquire(&wire);
 	assert_true(test_now_ms() - began_at >= 60);
-	release(&wire);
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -91,10 +78,7 @@ static void unknown_pushes_are_ignored(void **state)
 		S_RELEASE,
 		S_END,
 	};
-	struct wire wire = wire_start(steps, NULL);
-	acquire(&wire);
-	release(&wire);
-	wire_finish(&wire);
+	wire_play(steps, NULL, 1);
 }
 
 /* Redis sends our own message before the script's reply, Valkey after it. */
@@ -107,12 +91,7 @@ static void own_message_does_no_harm(void **state)
 		S_GRANT, S_EXPECT_RELEASE, S_SEND(RELEASED MESSAGE),
 		S_GRANT, S_RELEASE,        S_END,
 	};
-	struct wire wire = wire_start(steps, NULL);
-	for (int i = 0; i < 3; i++) {
-		acquire(&wire);
-		release(&wire);
-	}
-	wire_finish(&wire);
+	wire_play(steps, NULL, 3);
 }
 
 static void subscription_ends_a_moment_after_the_last_waiter(void **state)
@@ -134,12 +113,12 @@ static void subscription_ends_a_moment_after_the_last_waiter(void **state)
 		S_END,
 	};
 	struct wire wire = wire_start(steps, NULL);
-	acquire(&wire);
-	release(&wire);
+	wire_acquire(&wire);
+	wire_release(&wire);
 	WAIT_UNTIL(script_is_stalled(wire.script), PATIENCE_MS);
 	script_continue(wire.script);
-	acquire(&wire);
-	release(&wire);
+	wire_acquire(&wire);
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -152,12 +131,7 @@ static void next_waiter_uses_the_existing_subscription(void **state)
 		S_GRANT,   S_RELEASE,   S_EXPECT_UNSUBSCRIBE, S_SEND(UNSUBSCRIBED),
 		S_END,
 	};
-	struct wire wire = wire_start(steps, NULL);
-	for (int i = 0; i < 2; i++) {
-		acquire(&wire);
-		release(&wire);
-	}
-	wire_finish(&wire);
+	wire_play(steps, NULL, 2);
 }
 
 static void waiter_during_the_unsubscribe_subscribes_again(void **state)
@@ -183,8 +157,8 @@ static void waiter_during_the_unsubscribe_subscribes_again(void **state)
 	struct wire wire = wire_start(steps, NULL);
 	struct done done = {0};
 	hf_owner *owner = new_owner();
-	acquire(&wire);
-	release(&wire);
+	wire_acquire(&wire);
+	wire_release(&wire);
 	WAIT_UNTIL(script_is_stalled(wire.script), PATIENCE_MS);
 	EXPECT_RC(&wire, 0,
 	          hf_lock_acquire_async(wire.lock,
@@ -266,8 +240,8 @@ static void grant_after_a_refused_subscription_is_given_back(void **state)
 	struct wire wire = wire_start(steps, NULL);
 	EXPECT_RC(&wire, HF_EDENIED,
 	          hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
-	acquire(&wire);
-	release(&wire);
+	wire_acquire(&wire);
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -288,10 +262,7 @@ static void subscription_not_possible_now_is_tried_again(void **state)
 		S_RELEASE,
 		S_END,
 	};
-	struct wire wire = wire_start(steps, NULL);
-	acquire(&wire);
-	release(&wire);
-	wire_finish(&wire);
+	wire_play(steps, NULL, 1);
 }
 
 static void reconnect_subscribes_again_and_asks_again(void **state)
@@ -312,8 +283,8 @@ static void reconnect_subscribes_again_and_asks_again(void **state)
 		S_END,
 	};
 	struct wire wire = wire_start(steps, NULL);
-	acquire(&wire);
-	release(&wire);
+	wire_acquire(&wire);
+	wire_release(&wire);
 	assert_int_equal(stats_of(wire.client).reconnects, 1);
 	wire_finish(&wire);
 }

@@ -97,9 +97,9 @@ static void unanswered_command_costs_the_connection_at_its_timeout(void **state)
 	struct wire wire = wire_start(steps, HF_CLIENT(.command_timeout_ms = 200));
 	EXPECT_RC(&wire, 0, hf_client_ping(wire.client, NULL));
 	long long began_at = test_now_ms();
-	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	wire_acquire(&wire);
 	EXPECT_LASTED(began_at, 200);
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -116,7 +116,7 @@ static void short_lease_shortens_the_timeout(void **state)
 	EXPECT_RC(&wire, 0,
 	          hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS, .lease_ms = 1800)));
 	EXPECT_LASTED(began_at, 200);
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -137,9 +137,9 @@ static void unconfirmed_subscription_costs_the_connection_at_its_timeout(void **
 	};
 	struct wire wire = wire_start(steps, HF_CLIENT(.subscribe_timeout_ms = 250));
 	long long began_at = test_now_ms();
-	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	wire_acquire(&wire);
 	EXPECT_LASTED(began_at, 250);
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -230,7 +230,7 @@ static void renewals_are_sent_at_a_third_of_the_lease(void **state)
 		WAIT_UNTIL(stats_of(wire.client).renewals == i, PATIENCE_MS);
 		assert_in_range(test_now_ms() - began_at, 300 * i - 40 * i, 300 * i + SLACK_MS);
 	}
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -251,10 +251,10 @@ static void first_renewal_of_a_connection_takes_one_slow_round_trip(void **state
 		S_END,
 	};
 	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 4000));
-	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	wire_acquire(&wire);
 	WAIT_UNTIL(stats_of(wire.client).renewals == 2, PATIENCE_MS);
 	assert_int_equal(stats_of(wire.client).renewal_failures, 0);
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -282,10 +282,10 @@ static void script_that_is_sent_again_has_its_full_time(void **state)
 		S_END,
 	};
 	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 4000));
-	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	wire_acquire(&wire);
 	WAIT_UNTIL(stats_of(wire.client).renewals == 2, PATIENCE_MS);
 	assert_int_equal(stats_of(wire.client).renewal_failures, 0);
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -314,10 +314,10 @@ static void attempts_to_reconnect_grow_until_one_is_long_enough(void **state)
 		S_END,
 	};
 	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 2000));
-	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	wire_acquire(&wire);
 	WAIT_UNTIL(stats_of(wire.client).renewals == 1, PATIENCE_MS);
 	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_HELD);
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -333,11 +333,11 @@ static void attempts_to_reconnect_leave_a_holder_time_for_further_ones(void **st
 		S_RELEASE, S_END,
 	};
 	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 2000));
-	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	wire_acquire(&wire);
 	WAIT_UNTIL(stats_of(wire.client).renewals == 1, PATIENCE_MS);
 	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_HELD);
 	assert_int_equal(stats_of(wire.client).losses, 0);
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 

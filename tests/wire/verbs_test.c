@@ -45,7 +45,7 @@ static void request_of_an_acquire_with_a_lease(void **state)
 	};
 	struct wire wire = wire_start(steps, NULL);
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.lease_ms = 5000)));
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -67,8 +67,8 @@ static void requests_of_nesting_and_release(void **state)
 	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 12000));
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_release(&wire);
+	wire_release(&wire);
 	EXPECT_RC(&wire, HF_ENOTHELD, hf_lock_release(wire.lock));
 	wire_finish(&wire);
 }
@@ -98,8 +98,8 @@ static void one_owner_from_acquire_to_release_and_a_new_one_after(void **state)
 	char owner[4][64];
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_release(&wire);
+	wire_release(&wire);
 	EXPECT_RC(&wire, HF_EREFUSED, hf_lock_acquire(wire.lock, NULL));
 	const char *echo = strstr(hf_error_detail(), "<");
 	assert_non_null(echo);
@@ -182,7 +182,7 @@ static void extension_is_a_renewal_of_one(void **state)
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.lease_ms = 5000)));
 	EXPECT_RC(&wire, 0, hf_lock_extend(wire.lock, NULL, 60000));
 	assert_in_range(hf_lock_remaining(wire.lock, NULL), 50000, 60000);
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_release(&wire);
 	wire_finish(&wire);
 }
 
@@ -242,7 +242,7 @@ static void unknown_scripts_are_sent_whole(void **state)
 	int locked = -1;
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
 	WAIT_UNTIL(stats_of(wire.client).renewals == 1, PATIENCE_MS);
-	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_release(&wire);
 	EXPECT_RC(&wire, 0, hf_lock_force_release(wire.lock, NULL));
 	EXPECT_RC(&wire, 0, hf_lock_is_locked(wire.lock, &locked));
 	assert_int_equal(locked, 0);
@@ -271,7 +271,7 @@ static void hash_is_tried_first_again_after_a_flush(void **state)
 	struct wire wire = wire_start(steps, NULL);
 	for (int i = 0; i < 3; i++) {
 		EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
-		EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+		wire_release(&wire);
 	}
 	wire_finish(&wire);
 }

@@ -113,6 +113,28 @@ static inline struct wire wire_start(const struct script_step *steps,
 		assert_int_equal(hf_client_close((wire)->client), 0);                              \
 	} while (0)
 
+static inline void wire_acquire(struct wire *wire)
+{
+	EXPECT_RC(wire, 0, hf_lock_acquire(wire->lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+}
+
+static inline void wire_release(struct wire *wire)
+{
+	EXPECT_RC(wire, 0, hf_lock_release(wire->lock));
+}
+
+/* Plays the script to a client that has the lock this many times, one after the other. */
+static inline void wire_play(const struct script_step *steps, const hf_client_options *options,
+                             int times)
+{
+	struct wire wire = wire_start(steps, options);
+	for (int i = 0; i < times; i++) {
+		wire_acquire(&wire);
+		wire_release(&wire);
+	}
+	wire_finish(&wire);
+}
+
 #define WAIT_DONE(wire, wanted, done)                                                              \
 	do {                                                                                       \
 		WAIT_UNTIL((done)->calls > 0, PATIENCE_MS);                                        \
