@@ -48,6 +48,20 @@ static void take_and_release(struct wire *wire)
 	EXPECT_RC(wire, 0, hf_lock_release(wire->lock));
 }
 
+/* The same, with a ping whose answer follows the grant. */
+static void take_with_ping(struct wire *wire)
+{
+	struct done done = {0};
+	hf_owner *owner = new_owner();
+	EXPECT_RC(wire, 0,
+	          hf_lock_acquire_async(wire->lock, HF_ACQUIRE(.owner = owner, .replicas = 1),
+	                                note_done, &done));
+	EXPECT_RC(wire, 0, hf_client_ping(wire->client, NULL));
+	WAIT_DONE(wire, 0, &done);
+	EXPECT_RC(wire, 0, hf_lock_release_with(wire->lock, HF_RELEASE(.owner = owner)));
+	hf_owner_free(owner);
+}
+
 /* Plays a script of this many pairs. */
 static void play_pairs(const struct script_step *steps, int pairs)
 {
@@ -129,18 +143,9 @@ static void renewal_that_finds_nothing_after_the_grant_is_repeated(void **state)
 	                                           S_END};
 	(void)state;
 	struct wire wire = start(steps);
-	struct done done = {0};
-	hf_owner *owner = new_owner();
 	take_and_release(&wire);
-	EXPECT_RC(&wire, 0,
-	          hf_lock_acquire_async(wire.lock, HF_ACQUIRE(.owner = owner, .replicas = 1),
-	                                note_done, &done));
-	/* Its answer follows the grant. */
-	EXPECT_RC(&wire, 0, hf_client_ping(wire.client, NULL));
-	WAIT_DONE(&wire, 0, &done);
-	EXPECT_RC(&wire, 0, hf_lock_release_with(wire.lock, HF_RELEASE(.owner = owner)));
+	take_with_ping(&wire);
 	wire_finish(&wire);
-	hf_owner_free(owner);
 }
 
 static void too_few_replicas_release_the_lock(void **state)
@@ -179,18 +184,10 @@ static void busy_ask_is_not_repeated_with_a_renewal(void **state)
 static void lose_second(const struct script_step *steps)
 {
 	struct wire wire = start(steps);
-	struct done done = {0};
-	hf_owner *owner = new_owner();
 	take_and_release(&wire);
-	EXPECT_RC(&wire, 0,
-	          hf_lock_acquire_async(wire.lock, HF_ACQUIRE(.owner = owner, .replicas = 1),
-	                                note_done, &done));
-	EXPECT_RC(&wire, 0, hf_client_ping(wire.client, NULL));
-	WAIT_DONE(&wire, 0, &done);
-	EXPECT_RC(&wire, 0, hf_lock_release_with(wire.lock, HF_RELEASE(.owner = owner)));
+	take_with_ping(&wire);
 	take_and_release(&wire);
 	wire_finish(&wire);
-	hf_owner_free(owner);
 }
 
 /* clang-format off */

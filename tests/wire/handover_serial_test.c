@@ -134,6 +134,12 @@ static void pair_release_second(struct pair *pair)
 	          hf_lock_release_with(pair->lock, HF_RELEASE(.owner = pair->owners[1])));
 }
 
+static void pair_finish(struct pair *pair)
+{
+	pair_release_second(pair);
+	pair_end(pair);
+}
+
 /* ---- what is sent ---- */
 
 static void hand_over_is_one_command_that_names_both_owners(void **state)
@@ -182,8 +188,7 @@ static void hand_over_of_a_fenced_lock_brings_a_token(void **state)
 	struct pair *pair = pair_start_kind(steps, HF_FENCED, NULL);
 	EXPECT_PAIR(pair, 0, 0);
 	assert_int_equal(pair->acquired.number, 7);
-	pair_release_second(pair);
-	pair_end(pair);
+	pair_finish(pair);
 }
 
 static void hand_over_of_a_described_hold_names_its_description(void **state)
@@ -205,8 +210,7 @@ static void hand_over_of_a_described_hold_names_its_description(void **state)
 	};
 	struct pair *pair = pair_start_kind(steps, HF_REENTRANT, HF_CLIENT(.describe = "nightly"));
 	EXPECT_PAIR(pair, 0, 0);
-	pair_release_second(pair);
-	pair_end(pair);
+	pair_finish(pair);
 }
 
 static void unknown_script_is_sent_whole(void **state)
@@ -254,14 +258,7 @@ static void script_refused_twice_is_reported_to_the_waiter_only(void **state)
 static void temporary_error_leads_to_a_release_and_an_ask(void **state)
 {
 	(void)state;
-	static const char *const errors[] = {
-		"-LOADING Redis is loading the dataset in memory\r\n",
-		"-BUSY Redis is busy running a script. You can only call SCRIPT KILL.\r\n",
-		"-MASTERDOWN Link with MASTER is down\r\n",
-		"-TRYAGAIN Multiple keys request during rehashing of slot\r\n",
-		"-CLUSTERDOWN The cluster is down\r\n",
-		"-NOREPLICAS Not enough good replicas to write.\r\n",
-	};
+	static const char *const errors[] = {TEMPORARY_ERRORS};
 	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
 		const struct script_step steps[] = {
 			S_HELLO,       S_TAKE,
@@ -365,8 +362,7 @@ static void hold_that_is_gone_is_lost_and_the_waiter_asks(void **state)
 	struct pair *pair = pair_start(steps);
 	EXPECT_PAIR(pair, HF_ELOST, 0);
 	EXPECT_TEXT(pair->released.detail, "other7");
-	pair_release_second(pair);
-	pair_end(pair);
+	pair_finish(pair);
 }
 
 /* ---- connections that are cut, and invalid bytes ---- */
@@ -382,8 +378,7 @@ static void unanswered_hand_over_that_was_done_is_found_done(void **state)
 	struct pair *pair = pair_start(steps);
 	EXPECT_PAIR(pair, 0, 0);
 	assert_int_equal(stats_of(pair->wire.client).losses, 0);
-	pair_release_second(pair);
-	pair_end(pair);
+	pair_finish(pair);
 }
 
 static void unanswered_hand_over_that_was_not_done_is_done(void **state)
@@ -398,8 +393,7 @@ static void unanswered_hand_over_that_was_not_done_is_done(void **state)
 	};
 	struct pair *pair = pair_start(steps);
 	EXPECT_PAIR(pair, 0, 0);
-	pair_release_second(pair);
-	pair_end(pair);
+	pair_finish(pair);
 }
 
 /* Another owner was faster. */
@@ -424,8 +418,7 @@ static void another_owner_can_hold_the_lock_after_an_unanswered_hand_over(void *
 	};
 	struct pair *pair = pair_start(steps);
 	EXPECT_PAIR(pair, 0, 0);
-	pair_release_second(pair);
-	pair_end(pair);
+	pair_finish(pair);
 }
 
 static void reply_of_invalid_bytes_costs_only_the_connection(void **state)
@@ -478,8 +471,7 @@ static void number_is_not_a_grant(void **state)
 	struct pair *pair = pair_start(steps);
 	EXPECT_PAIR(pair, 0, 0);
 	assert_int_equal(stats_of(pair->wire.client).handovers, 0);
-	pair_release_second(pair);
-	pair_end(pair);
+	pair_finish(pair);
 }
 
 /* ---- the end of a row ---- */
@@ -522,8 +514,7 @@ static void release_without_a_listener_is_followed_by_the_ask_at_once(void **sta
 	};
 	struct pair *pair = pair_start_old(steps);
 	EXPECT_PAIR(pair, 0, 0);
-	pair_release_second(pair);
-	pair_end(pair);
+	pair_finish(pair);
 }
 
 int main(void)

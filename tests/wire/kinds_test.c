@@ -263,6 +263,21 @@ static void wait_for_undo(struct wire *wire)
 	WAIT_UNTIL(stats_of(wire->client).commands == 2, PATIENCE_MS);
 }
 
+/* The script captures what the ask and its undoing said, and echoes it to the next ask. */
+static void expect_undone(const struct script_step *steps)
+{
+	struct wire wire = wire_start(steps, NULL);
+	struct objects objects = open_objects(&wire);
+	EXPECT_RC(&wire, HF_EUNKNOWN,
+	          hf_semaphore_acquire(objects.semaphore, 2, HF_WAIT(.wait_ms = 100)));
+	script_continue(wire.script);
+	wait_for_undo(&wire);
+	EXPECT_RC(&wire, HF_EREFUSED, take_some(&objects));
+	expect_same_twice(hf_error_detail());
+	close_objects(&objects);
+	wire_finish(&wire);
+}
+
 static void unknown_permits_of_a_semaphore_are_given_back_by_the_same_id(void **state)
 {
 	(void)state;
@@ -282,16 +297,7 @@ static void unknown_permits_of_a_semaphore_are_given_back_by_the_same_id(void **
 		ECHO,
 		S_END,
 	};
-	struct wire wire = wire_start(steps, NULL);
-	struct objects objects = open_objects(&wire);
-	EXPECT_RC(&wire, HF_EUNKNOWN,
-	          hf_semaphore_acquire(objects.semaphore, 2, HF_WAIT(.wait_ms = 100)));
-	script_continue(wire.script);
-	wait_for_undo(&wire);
-	EXPECT_RC(&wire, HF_EREFUSED, take_some(&objects));
-	expect_same_twice(hf_error_detail());
-	close_objects(&objects);
-	wire_finish(&wire);
+	expect_undone(steps);
 }
 
 static void unknown_permits_are_given_back_on_the_next_connection(void **state)
@@ -314,16 +320,7 @@ static void unknown_permits_are_given_back_on_the_next_connection(void **state)
 		ECHO,
 		S_END,
 	};
-	struct wire wire = wire_start(steps, NULL);
-	struct objects objects = open_objects(&wire);
-	EXPECT_RC(&wire, HF_EUNKNOWN,
-	          hf_semaphore_acquire(objects.semaphore, 2, HF_WAIT(.wait_ms = 100)));
-	script_continue(wire.script);
-	wait_for_undo(&wire);
-	EXPECT_RC(&wire, HF_EREFUSED, take_some(&objects));
-	expect_same_twice(hf_error_detail());
-	close_objects(&objects);
-	wire_finish(&wire);
+	expect_undone(steps);
 }
 
 static void attempt_without_a_grant_needs_no_undo(void **state)

@@ -5,13 +5,13 @@
 #ifndef TESTS_WIRE_NODES_H
 #define TESTS_WIRE_NODES_H
 
-#include <pthread.h>
 #include <stdio.h>
 
 #include "redis/lua_scripts.h"
 #include "support/net.h"
 #include "support/responder.h"
 #include "support/waiter.h"
+#include "wire/noted.h"
 #include "wire/wire.h"
 
 #define SECRET "TOPSECRET"
@@ -149,35 +149,6 @@ static struct {
 	hf_permit_id id;
 } scene;
 
-static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
-static char log_text[100000];
-static atomic_int losses;
-
-static inline void note_log(void *arg, hf_log_level level, const char *line)
-{
-	(void)arg;
-	(void)level;
-	pthread_mutex_lock(&log_mutex);
-	size_t used = strlen(log_text);
-	(void)snprintf(log_text + used, sizeof log_text - used, "%s\n", line);
-	pthread_mutex_unlock(&log_mutex);
-}
-
-static inline bool was_logged(const char *part)
-{
-	pthread_mutex_lock(&log_mutex);
-	bool found = strstr(log_text, part) != NULL;
-	pthread_mutex_unlock(&log_mutex);
-	return found;
-}
-
-static inline void note_event(void *arg, const hf_event *event)
-{
-	(void)arg;
-	if (hf_event_state(event) == HF_LOST)
-		losses++;
-}
-
 /* The node answers CLUSTER NODES with this text, as servers send it. */
 static inline void set_map_text(int node, const char *text)
 {
@@ -245,8 +216,7 @@ static inline int set_scene(void **state)
 {
 	(void)state;
 	memset(&scene, 0, sizeof scene);
-	log_text[0] = 0;
-	losses = 0;
+	forget_notes();
 	for (int i = 0; i < NODES; i++) {
 		scene.node[i] = responder_start(node_rules, RULES);
 		scene.port[i] = responder_port(scene.node[i]);

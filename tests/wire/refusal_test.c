@@ -13,12 +13,7 @@ static void temporary_error_is_retried(void **state)
 {
 	(void)state;
 	static const char *const errors[] = {
-		"-LOADING Redis is loading the dataset in memory\r\n",
-		"-BUSY Redis is busy running a script. You can only call SCRIPT KILL.\r\n",
-		"-MASTERDOWN Link with MASTER is down\r\n",
-		"-TRYAGAIN Multiple keys request during rehashing of slot\r\n",
-		"-CLUSTERDOWN The cluster is down\r\n",
-		"-NOREPLICAS Not enough good replicas to write.\r\n",
+		TEMPORARY_ERRORS,
 		"-" WRAPPED("-NOREPLICAS Not enough good replicas to write.") "\r\n",
 	};
 	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {

@@ -5,13 +5,13 @@
 #ifndef TESTS_WIRE_SENTINELS_H
 #define TESTS_WIRE_SENTINELS_H
 
-#include <pthread.h>
 #include <stdio.h>
 
 #include "support/net.h"
 #include "support/proxy.h"
 #include "support/responder.h"
 #include "support/waiter.h"
+#include "wire/noted.h"
 #include "wire/wire.h"
 
 #define SECRET "TOPSECRET"
@@ -76,45 +76,6 @@ static struct {
 	hf_lock *lock;
 } scene;
 
-static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
-static char log_text[100000];
-static atomic_int losses;
-
-static inline void note_log(void *arg, hf_log_level level, const char *line)
-{
-	(void)arg;
-	(void)level;
-	pthread_mutex_lock(&log_mutex);
-	size_t used = strlen(log_text);
-	(void)snprintf(log_text + used, sizeof log_text - used, "%s\n", line);
-	pthread_mutex_unlock(&log_mutex);
-}
-
-static inline void note_event(void *arg, const hf_event *event)
-{
-	(void)arg;
-	if (hf_event_state(event) == HF_LOST)
-		losses++;
-}
-
-static inline bool was_logged(const char *part)
-{
-	pthread_mutex_lock(&log_mutex);
-	bool found = strstr(log_text, part) != NULL;
-	pthread_mutex_unlock(&log_mutex);
-	return found;
-}
-
-static inline int times_logged(const char *part)
-{
-	int times = 0;
-	pthread_mutex_lock(&log_mutex);
-	for (const char *at = log_text; (at = strstr(at, part)); at++)
-		times++;
-	pthread_mutex_unlock(&log_mutex);
-	return times;
-}
-
 static inline void name_server(int sentinel, int server)
 {
 	responder_set(scene.sentinel[sentinel], ASK, scene.named[server]);
@@ -125,8 +86,7 @@ static inline int set_scene(void **state)
 {
 	(void)state;
 	memset(&scene, 0, sizeof scene);
-	log_text[0] = 0;
-	losses = 0;
+	forget_notes();
 	for (int i = 0; i < 2; i++) {
 		scene.sentinel[i] = responder_start(sentinel_rules, RULES);
 		scene.server[i] = responder_start(server_rules, RULES);

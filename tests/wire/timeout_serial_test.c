@@ -234,6 +234,16 @@ static void renewals_are_sent_at_a_third_of_the_lease(void **state)
 	wire_finish(&wire);
 }
 
+static void hold_for_two_renewals(const struct script_step *steps)
+{
+	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 4000));
+	wire_acquire(&wire);
+	WAIT_UNTIL(stats_of(wire.client).renewals == 2, PATIENCE_MS);
+	assert_int_equal(stats_of(wire.client).renewal_failures, 0);
+	wire_release(&wire);
+	wire_finish(&wire);
+}
+
 /* A try is limited to a ninth of the lease: one slow round trip fits, two do not. */
 static void first_renewal_of_a_connection_takes_one_slow_round_trip(void **state)
 {
@@ -250,12 +260,7 @@ static void first_renewal_of_a_connection_takes_one_slow_round_trip(void **state
 		S_RELEASE,
 		S_END,
 	};
-	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 4000));
-	wire_acquire(&wire);
-	WAIT_UNTIL(stats_of(wire.client).renewals == 2, PATIENCE_MS);
-	assert_int_equal(stats_of(wire.client).renewal_failures, 0);
-	wire_release(&wire);
-	wire_finish(&wire);
+	hold_for_two_renewals(steps);
 }
 
 /* The server has answered and executed nothing, so the repeat gets the full time. */
@@ -281,12 +286,7 @@ static void script_that_is_sent_again_has_its_full_time(void **state)
 		S_RELEASE,
 		S_END,
 	};
-	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 4000));
-	wire_acquire(&wire);
-	WAIT_UNTIL(stats_of(wire.client).renewals == 2, PATIENCE_MS);
-	assert_int_equal(stats_of(wire.client).renewal_failures, 0);
-	wire_release(&wire);
-	wire_finish(&wire);
+	hold_for_two_renewals(steps);
 }
 
 /* The first attempt after a connection that worked is short, and each failure doubles the limit. */

@@ -31,6 +31,15 @@
 #define UNSUBSCRIBED PUSH("11", "unsubscribe", ":0\r\n")
 #define MESSAGE      PUSH("7", "message", "$1\r\n0\r\n")
 
+/* Errors after which the same request is sent again. */
+#define TEMPORARY_ERRORS                                                                           \
+	"-LOADING Redis is loading the dataset in memory\r\n",                                     \
+	"-BUSY Redis is busy running a script. You can only call SCRIPT KILL.\r\n",                \
+	"-MASTERDOWN Link with MASTER is down\r\n",                                                \
+	"-TRYAGAIN Multiple keys request during rehashing of slot\r\n",                            \
+	"-CLUSTERDOWN The cluster is down\r\n",                                                    \
+	"-NOREPLICAS Not enough good replicas to write.\r\n"
+
 /* Requests of the client. */
 #define S_EXPECT_ASK         S_EXPECT("EVALSHA", "*", "1", "orders", "*", "*", "1")
 #define S_EXPECT_RELEASE     S_EXPECT("EVALSHA", "*", "1", "orders", "*", "0", "0", "PUBLISH", CHANNEL)
