@@ -11,6 +11,26 @@ static inline hf_barrier *open_barrier(hf_client *client, const char *name)
 	return barrier;
 }
 
+/* Two clients at one barrier. */
+struct barrier_pair {
+	hf_client *one;
+	hf_client *two;
+	hf_barrier *mine;
+	hf_barrier *theirs;
+};
+
+static inline struct barrier_pair open_gate(hf_client *one, hf_client *two)
+{
+	return (struct barrier_pair){one, two, open_barrier(one, "gate"),
+	                             open_barrier(two, "gate")};
+}
+
+static inline void close_gate(struct barrier_pair *pair)
+{
+	hf_barrier_close(pair->mine);
+	hf_barrier_close(pair->theirs);
+}
+
 static inline int is_set(hf_barrier *barrier)
 {
 	int set = -7;

@@ -3,31 +3,19 @@
 
 #define CHANNEL "redisson_countdownlatch__channel__{gate}"
 
-/* Two clients at one barrier. */
-struct pair {
-	hf_client *one;
-	hf_client *two;
-	hf_barrier *mine;
-	hf_barrier *theirs;
-};
-
-static void begin(struct pair *pair)
+static struct barrier_pair begin(void)
 {
-	pair->one = sync_open(NULL);
-	pair->two = sync_open(NULL);
-	pair->mine = open_barrier(pair->one, "gate");
-	pair->theirs = open_barrier(pair->two, "gate");
+	return open_gate(sync_open(NULL), sync_open(NULL));
 }
 
-static void end(struct pair *pair)
+static void end(struct barrier_pair *pair)
 {
-	hf_barrier_close(pair->mine);
-	hf_barrier_close(pair->theirs);
+	close_gate(pair);
 	sync_close_two(pair->one, pair->two);
 }
 
 /* Starts a waiter of the second client, and returns when it sleeps until it is woken. */
-static struct waiter *sleeper(struct pair *pair, const hf_wait_options *options)
+static struct waiter *sleeper(struct barrier_pair *pair, const hf_wait_options *options)
 {
 	uint64_t attempts = stats_of(pair->two).attempts;
 	struct waiter *guest = guest_start(PASS, pair->theirs, options);
@@ -47,10 +35,8 @@ static int64_t latch_count(hf_client *client)
 
 static void barrier_is_a_latch_of_one(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	assert_int_equal(latch_count(pair.two), 0);
 	ASSERT_OK(hf_barrier_set(pair.mine));
 	assert_int_equal(number_at(live_raw, "gate"), 1);
@@ -66,10 +52,8 @@ static void barrier_is_a_latch_of_one(void **state)
 static void count_down_of_a_peer_lets_everybody_pass(void **state)
 {
 	hf_latch *latch = NULL;
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	ASSERT_OK(hf_latch_open(pair.one, "gate", &latch));
 	ASSERT_OK(hf_barrier_set(pair.mine));
 	struct waiter *guest = sleeper(&pair, NULL);
@@ -89,10 +73,8 @@ static void count_down_of_a_peer_lets_everybody_pass(void **state)
 
 static void set_and_remove_do_nothing_the_second_time(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	assert_int_equal(is_set(pair.mine), 0);
 	ASSERT_OK(hf_barrier_remove(pair.mine));
 	for (int i = 0; i < 2; i++) {
@@ -111,10 +93,8 @@ static void set_and_remove_do_nothing_the_second_time(void **state)
 static void wait_ends_as_the_caller_wants(void **state)
 {
 	hf_cancel *cancel = new_cancel();
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	ASSERT_OK(hf_barrier_wait(pair.mine, NULL));
 	ASSERT_OK(pass_now(pair.mine));
 	ASSERT_OK(hf_barrier_set(pair.mine));
@@ -137,10 +117,8 @@ static void wait_ends_as_the_caller_wants(void **state)
 static void removal_lets_all_waiters_pass(void **state)
 {
 	struct waiter *guests[GUESTS];
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	ASSERT_OK(hf_barrier_set(pair.mine));
 	for (int i = 0; i < GUESTS; i++)
 		guests[i] = guest_start(PASS, i % 2 ? pair.mine : pair.theirs, NULL);
@@ -162,10 +140,8 @@ static void removal_lets_all_waiters_pass(void **state)
 
 static void barrier_outlives_its_maker_and_close_answers_waiters(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	ASSERT_OK(hf_barrier_set(pair.mine));
 	ASSERT_OK(sync_close(pair.one));
 	pair.one = NULL;
@@ -181,11 +157,10 @@ static void barrier_outlives_its_maker_and_close_answers_waiters(void **state)
 
 static void key_of_another_sort_is_a_conflict(void **state)
 {
-	struct pair pair;
 	int set = -7;
 
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	assert_int_equal(raw_integer(live_raw, "SADD", "gate", "x", NULL), 1);
 	ASSERT_RC(hf_barrier_set(pair.mine), HF_ECONFLICT);
 	ASSERT_RC(pass_now(pair.mine), HF_ECONFLICT);
@@ -199,10 +174,8 @@ static void key_of_another_sort_is_a_conflict(void **state)
 static void asynchronous_forms_say_the_same(void **state)
 {
 	struct done done = {0}, set = {0}, removed = {0};
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	EXPECT_DONE(hf_barrier_is_set_async(pair.mine, DONE), 0, 0);
 	ASSERT_OK(hf_barrier_set_async(pair.mine, note_done, &set));
 	WAIT_UNTIL(atomic_load(&set.calls) == 1, SOON_MS);
@@ -223,10 +196,8 @@ static void asynchronous_forms_say_the_same(void **state)
 static void what_makes_no_sense_is_refused(void **state)
 {
 	hf_barrier *barrier = NULL;
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	ASSERT_RC(hf_barrier_open(NULL, "gate", &barrier), HF_EINVAL);
 	ASSERT_RC(hf_barrier_open(pair.one, "", &barrier), HF_EINVAL);
 	ASSERT_RC(hf_barrier_open(pair.one, "a}b", &barrier), HF_EINVAL);

@@ -22,6 +22,13 @@ static inline int start_patient_cluster(void **state)
 	return 0;
 }
 
+static inline int start_hasty_cluster(void **state)
+{
+	(void)state;
+	cluster = test_cluster_start(NULL);
+	return 0;
+}
+
 static inline int stop_cluster(void **state)
 {
 	(void)state;

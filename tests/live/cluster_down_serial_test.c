@@ -2,13 +2,6 @@
 #include "live/cluster_crowd.h"
 #include "live/cluster_pair.h"
 
-static int start_cluster(void **state)
-{
-	(void)state;
-	cluster = test_cluster_start(NULL);
-	return 0;
-}
-
 /* ---- masters that do not answer ---- */
 
 /*
@@ -358,5 +351,5 @@ int main(void)
 		CLUSTER_STORY(masters_that_fail_one_after_the_other_are_waited_for),
 		CLUSTER_STORY(a_cluster_that_was_away_is_found_again),
 	};
-	return cmocka_run_group_tests(tests, start_cluster, stop_cluster);
+	return cmocka_run_group_tests(tests, start_hasty_cluster, stop_cluster);
 }

@@ -3,13 +3,6 @@
 #include "live/cluster_load.h"
 #include "live/cluster_pair.h"
 
-static int start_cluster(void **state)
-{
-	(void)state;
-	cluster = test_cluster_start(NULL);
-	return 0;
-}
-
 /* ---- masters that are killed ---- */
 
 /*
@@ -183,5 +176,5 @@ int main(void)
 		CLUSTER_STORY(counts_are_exact_while_masters_are_replaced),
 		CLUSTER_STORY(the_seed_is_not_needed_any_more),
 	};
-	return cmocka_run_group_tests(tests, start_cluster, stop_cluster);
+	return cmocka_run_group_tests(tests, start_hasty_cluster, stop_cluster);
 }

@@ -1,30 +1,16 @@
 /* Servers whose disk is full, or has lost the end of the append-only file. */
-#include "live/live.h"
-
-#include "support/host.h"
+#include "live/on_host.h"
 
 #include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct test_host *host; /* whose disk the test fills */
-
-/* A server with an append-only file on that host, and two clients. */
+/* A server with an append-only file, and two clients. */
 static struct rivals *begin(const char *sync, int64_t watchdog_ms)
 {
 	const char *const extra[] = {"--appendfsync", sync, NULL};
-	host = test_host_new();
-	live_server = test_server_start(&(struct test_server_options){
-		.appendonly = true, .extra = extra, .host_file = test_host_file(host)});
-	live_raw = raw_connect(live_server);
+	begin_server(&(struct test_server_options){.appendonly = true, .extra = extra});
 	return open_rivals(HF_REENTRANT, HF_CLIENT(.watchdog_ms = watchdog_ms));
-}
-
-static void end(struct rivals *rivals)
-{
-	close_rivals(rivals);
-	(void)live_stop(NULL);
-	test_host_free(host);
 }
 
 /* Whether a write is answered by this; NULL: by success. */
@@ -138,14 +124,6 @@ static off_t size_of(const char *file)
 	struct stat stat_;
 	assert_int_equal(stat(file, &stat_), 0);
 	return stat_.st_size;
-}
-
-static int64_t take_token(hf_lock *lock, const hf_acquire_options *options)
-{
-	int64_t token = 0;
-	ASSERT_OK(hf_lock_acquire(lock, options));
-	ASSERT_OK(hf_lock_token(lock, NULL, &token));
-	return token;
 }
 
 /*

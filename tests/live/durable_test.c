@@ -586,13 +586,6 @@ static void a_master_that_dies_meanwhile_is_asked_again(void **state)
 	close_both(lock, client);
 }
 
-static void lead(struct test_server *server)
-{
-	struct raw *raw = raw_connect(server);
-	raw_ok(raw, "REPLICAOF", "NO", "ONE", NULL);
-	raw_close(raw);
-}
-
 /* The wait is ended by the server, and the call begins again at the new master. */
 static void a_master_that_becomes_a_replica_meanwhile_is_left(void **state)
 {
@@ -605,7 +598,7 @@ static void a_master_that_becomes_a_replica_meanwhile_is_left(void **state)
 	test_server_freeze(replica[1]);
 	struct waiter *waiter = waiter_start(lock, HF_ACQUIRE(.replicas = 2, .wait_ms = 60000));
 	WAIT_UNTIL(count_connections("wait") == 1, SOON_MS);
-	lead(replica[0]);
+	test_replica_lead(replica[0]);
 	test_replica_follow(live_server, replica[0]);
 	test_server_thaw(replica[1]);
 	test_replica_follow(replica[1], replica[0]);
@@ -614,7 +607,7 @@ static void a_master_that_becomes_a_replica_meanwhile_is_left(void **state)
 	assert_true(has(replica[1], "orders"));
 	waiter_finish(waiter);
 	close_both(lock, client);
-	lead(live_server);
+	test_replica_lead(live_server);
 	for (int i = 0; i < REPLICAS; i++)
 		test_replica_follow(replica[i], live_server);
 }

@@ -90,4 +90,11 @@ static inline bool events_are(const char *key, const char *expected)
 	return strcmp(events, expected) == 0;
 }
 
+/* Of a waiter: its argument is the lock. */
+static inline int acquire_and_release(void *arg)
+{
+	int rc = hf_lock_acquire(arg, HF_ACQUIRE(.wait_ms = SOON_MS));
+	return rc ? rc : hf_lock_release(arg);
+}
+
 #endif

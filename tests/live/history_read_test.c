@@ -315,12 +315,6 @@ static pid_t start_keeper(void)
 		pause();
 }
 
-static int take_briefly(void *arg)
-{
-	int rc = hf_lock_acquire(arg, HF_ACQUIRE(.wait_ms = SOON_MS));
-	return rc ? rc : hf_lock_release(arg);
-}
-
 struct tally {
 	size_t released, moved, lost, forced;
 };
@@ -349,7 +343,7 @@ static void play_turn(int i, hf_client *client, hf_lock *lock, hf_lock *theirs, 
 	case 11:
 	case 15: /* it is handed over, unless a row of hand-overs was long enough */
 		ASSERT_OK(hf_lock_acquire(lock, NULL));
-		waiter = WAITER(.run = take_briefly, .arg = lock);
+		waiter = WAITER(.run = acquire_and_release, .arg = lock);
 		WAIT_UNTIL(stats_of(client).waits > waits, SOON_MS);
 		ASSERT_OK(hf_lock_release(lock));
 		WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);

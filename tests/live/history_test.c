@@ -104,12 +104,6 @@ static void the_stream_has_the_prefix_of_the_names(void **state)
 	ASSERT_OK(sync_close(client));
 }
 
-static int acquire_and_release(void *arg)
-{
-	int rc = hf_lock_acquire(arg, HF_ACQUIRE(.wait_ms = SOON_MS));
-	return rc ? rc : hf_lock_release(arg);
-}
-
 static void contended_history_has_only_holds_that_were_waited_for(void **state)
 {
 	struct rivals *rivals = open_rivals(HF_REENTRANT, HF_CLIENT(.history = "contended"));

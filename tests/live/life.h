@@ -45,19 +45,6 @@ struct life {
 	char wrong[500];  /* the first surprise */
 };
 
-static inline void ignore_event(void *arg, const hf_event *event)
-{
-	(void)arg;
-	(void)hf_event_detail(event);
-}
-
-static inline void ignore_line(void *arg, hf_log_level level, const char *line)
-{
-	(void)arg;
-	(void)level;
-	(void)line;
-}
-
 static inline int ignore_text(void *arg, const char *bytes, size_t length)
 {
 	(void)arg;

@@ -45,30 +45,6 @@ static bool has_name(const struct listed *listed, const char *name)
 
 /* ---- locks that somebody waits for ---- */
 
-struct wait {
-	hf_kind kind;
-	hf_kind blocked_by;
-	const char *name;
-	hf_lock *held, *wanted;
-	struct waiter *waiter;
-};
-
-static void begin_wait(struct wait *wait, hf_client *holder, hf_client *other)
-{
-	ASSERT_OK(hf_lock_open(holder, wait->blocked_by, wait->name, &wait->held));
-	ASSERT_OK(hf_lock_open(other, wait->kind, wait->name, &wait->wanted));
-	ASSERT_OK(hf_lock_acquire(wait->held, NULL));
-	wait->waiter = waiter_start(wait->wanted, NULL);
-}
-
-static void end_wait(struct wait *wait)
-{
-	ASSERT_OK(hf_lock_release(wait->held));
-	waiter_finish(wait->waiter);
-	hf_lock_close(wait->held);
-	hf_lock_close(wait->wanted);
-}
-
 static void only_locks_that_are_waited_for_are_listed(void **state)
 {
 	struct wait waits[] = {
@@ -98,8 +74,10 @@ static void only_locks_that_are_waited_for_are_listed(void **state)
 	assert_int_equal(listed.count, 2);
 	listed = list_waited(holder, "f[a]ir");
 	assert_int_equal(listed.count, 1);
-	for (int i = 0; i < n; i++)
-		end_wait(&waits[i]);
+	for (int i = 0; i < n; i++) {
+		ASSERT_OK(hf_lock_release(waits[i].held));
+		close_wait(&waits[i]);
+	}
 	ASSERT_OK(hf_lock_release(quiet));
 	WAIT_UNTIL(count_waited(holder) == 0, SOON_MS);
 	hf_lock_close(quiet);

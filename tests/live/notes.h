@@ -48,4 +48,29 @@ static inline struct facts inspect(hf_client *client, const char *name)
 	return facts;
 }
 
+/* ---- a wait for each of several locks at once, since each of them takes a second ---- */
+
+struct wait {
+	hf_kind kind;
+	hf_kind blocked_by;
+	const char *name;
+	hf_lock *held, *wanted;
+	struct waiter *waiter;
+};
+
+static inline void begin_wait(struct wait *wait, hf_client *holder, hf_client *other)
+{
+	ASSERT_OK(hf_lock_open(holder, wait->blocked_by, wait->name, &wait->held));
+	ASSERT_OK(hf_lock_open(other, wait->kind, wait->name, &wait->wanted));
+	ASSERT_OK(hf_lock_acquire(wait->held, NULL));
+	wait->waiter = waiter_start(wait->wanted, NULL);
+}
+
+static inline void close_wait(struct wait *wait)
+{
+	waiter_finish(wait->waiter);
+	hf_lock_close(wait->held);
+	hf_lock_close(wait->wanted);
+}
+
 #endif

@@ -6,7 +6,7 @@
 
 #include "live/live.h"
 
-#include <dirent.h>
+#include "support/process.h"
 
 #define SERVERS 5
 #define NAME    "orders"
@@ -169,18 +169,6 @@ static inline void give_away(int i)
 	struct raw_reply *reply = raw_command(raw[i], "EXEC", NULL);
 	assert_int_equal(reply->type, RAW_ARRAY);
 	raw_reply_free(reply);
-}
-
-/* The threads of this process. */
-static inline int threads(void)
-{
-	int count = 0;
-	DIR *dir = opendir("/proc/self/task");
-	assert_non_null(dir);
-	for (struct dirent *entry; (entry = readdir(dir));)
-		count += entry->d_name[0] != '.';
-	closedir(dir);
-	return count;
 }
 
 #endif

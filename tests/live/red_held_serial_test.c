@@ -252,7 +252,7 @@ static void fixed_lease_is_never_renewed_by_taking_again(void **state)
 static void close_does_not_wait_for_frozen_servers(void **state)
 {
 	struct side side;
-	int before = threads();
+	int before = process_threads();
 
 	(void)state;
 	open_side(&side, 3, 6000);
@@ -262,7 +262,7 @@ static void close_does_not_wait_for_frozen_servers(void **state)
 	long long started_at = test_now_ms();
 	close_side(&side);
 	ASSERT_BETWEEN(test_now_ms() - started_at, 0, 4000);
-	WAIT_UNTIL(threads() == before, SOON_MS);
+	WAIT_UNTIL(process_threads() == before, SOON_MS);
 	test_server_thaw(server[1]);
 	WAIT_UNTIL(!key_exists(raw[1], NAME) && !key_exists(raw[2], NAME), 7000);
 }

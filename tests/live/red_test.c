@@ -370,7 +370,7 @@ static void expect_refused(hf_client *const *client, int n)
 
 static void two_members_on_one_server_are_refused(void **state)
 {
-	int before = threads();
+	int before = process_threads();
 	hf_client *one = open_url(test_server_url(server[0]), NULL);
 	hf_client *two = open_url(test_server_url(server[1]), NULL);
 	hf_client *again = open_url(test_server_url(server[0]), NULL);
@@ -397,7 +397,7 @@ static void two_members_on_one_server_are_refused(void **state)
 	ASSERT_OK(hf_client_close(two));
 	ASSERT_OK(hf_client_close(again));
 	ASSERT_OK(hf_client_close(database));
-	assert_int_equal(threads(), before);
+	assert_int_equal(process_threads(), before);
 }
 
 static bool replicates(struct raw *replica)
@@ -537,7 +537,7 @@ static void sides_that_compete_lose_no_update(void **state)
 {
 	struct crowd crowd;
 	pthread_t thread[4];
-	int before = threads();
+	int before = process_threads();
 
 	(void)state;
 	memset(&crowd, 0, sizeof crowd);
@@ -557,7 +557,7 @@ static void sides_that_compete_lose_no_update(void **state)
 	expect_nothing_left(&crowd.side[1]);
 	close_side(&crowd.side[0]);
 	close_side(&crowd.side[1]);
-	WAIT_UNTIL(threads() == before, SOON_MS);
+	WAIT_UNTIL(process_threads() == before, SOON_MS);
 }
 
 /* ---- clients that are closed ---- */

@@ -1,24 +1,10 @@
 /* One URL for several servers that replicate each other: the one that is the master is used. */
 #include "live/live.h"
 
+#include "support/replica.h"
+
 static struct test_server *first, *second;
 static char url[100];
-
-static void follow(struct test_server *replica, struct test_server *master)
-{
-	char port[16];
-	struct raw *raw = raw_connect(replica);
-	snprintf(port, sizeof port, "%d", test_server_port(master));
-	raw_ok(raw, "REPLICAOF", "127.0.0.1", port, NULL);
-	raw_close(raw);
-}
-
-static void lead(struct test_server *server)
-{
-	struct raw *raw = raw_connect(server);
-	raw_ok(raw, "REPLICAOF", "NO", "ONE", NULL);
-	raw_close(raw);
-}
 
 static bool has(struct test_server *server, const char *name)
 {
@@ -51,7 +37,7 @@ static int stop_both(void **state)
 static void the_master_is_used_wherever_it_is(void **state)
 {
 	(void)state;
-	follow(first, second);
+	test_replica_follow(first, second);
 	hf_client *client = open_url(url, NULL);
 	hf_lock *lock = open_lock(client, "orders");
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
@@ -64,15 +50,15 @@ static void the_master_is_used_wherever_it_is(void **state)
 static void a_hold_moves_with_the_master(void **state)
 {
 	(void)state;
-	lead(first);
-	follow(second, first);
+	test_replica_lead(first);
+	test_replica_follow(second, first);
 	hf_client *client = open_url(url, NULL);
 	hf_lock *lock = open_lock(client, "orders");
 	hf_lock *other = open_lock(client, "other");
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	WAIT_UNTIL(has(second, "orders"), SOON_MS);
-	lead(second);
-	follow(first, second);
+	test_replica_lead(second);
+	test_replica_follow(first, second);
 	ASSERT_OK(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = SOON_MS)));
 	assert_true(has(second, "other"));
 	assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);
@@ -86,7 +72,7 @@ static void a_hold_moves_with_the_master(void **state)
 static void a_dead_server_is_passed_over(void **state)
 {
 	(void)state;
-	lead(second);
+	test_replica_lead(second);
 	test_server_kill(first);
 	hf_client *client = open_url(url, NULL);
 	ASSERT_OK(hf_client_ping(client, NULL));
@@ -98,13 +84,13 @@ static void servers_without_a_master_are_named(void **state)
 {
 	hf_client *client = NULL;
 	(void)state;
-	follow(first, second);
-	follow(second, first);
+	test_replica_follow(first, second);
+	test_replica_follow(second, first);
 	assert_int_equal(hf_client_open(url, NULL, &client), HF_EUNREACHABLE);
 	ASSERT_CONTAINS(hf_error_detail(), "no server is the master");
 	ASSERT_CONTAINS(hf_error_detail(), "it is a replica, not the master; 127.0.0.1");
-	lead(first);
-	lead(second);
+	test_replica_lead(first);
+	test_replica_lead(second);
 }
 
 int main(void)

@@ -1,40 +1,13 @@
 /* A server whose wall clock is set, or runs fast, while locks are held and waited for. */
 #include "live/child.h"
-
-#include "support/host.h"
+#include "live/on_host.h"
 
 #define LEASE_MS 6000
 
-static struct test_host *host; /* whose clock the test sets */
-
-/* The server of live.h, because children connect to that. */
-static void begin_server(void)
-{
-	host = test_host_new();
-	live_server =
-		test_server_start(&(struct test_server_options){.host_file = test_host_file(host)});
-	live_raw = raw_connect(live_server);
-}
-
 static struct rivals *begin(void)
 {
-	begin_server();
+	begin_server(&(struct test_server_options){0});
 	return open_rivals(HF_REENTRANT, HF_CLIENT(.watchdog_ms = LEASE_MS));
-}
-
-static void end(struct rivals *rivals)
-{
-	close_rivals(rivals);
-	(void)live_stop(NULL);
-	test_host_free(host);
-}
-
-static int64_t take_token(hf_lock *lock, const hf_acquire_options *options)
-{
-	int64_t token = 0;
-	ASSERT_OK(hf_lock_acquire(lock, options));
-	ASSERT_OK(hf_lock_token(lock, NULL, &token));
-	return token;
 }
 
 /*
@@ -78,7 +51,7 @@ static void clock_set_forward_costs_the_hold_at_its_next_renewal(void **state)
 static void clock_set_back_keeps_the_lock_of_a_dead_holder(void **state)
 {
 	(void)state;
-	begin_server();
+	begin_server(&(struct test_server_options){0});
 	pid_t holder = start_holder(HF_REENTRANT, "orders", 1200);
 	WAIT_UNTIL(key_exists(live_raw, "orders"), SOON_MS);
 	test_host_step(host, -60000);

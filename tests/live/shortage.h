@@ -166,4 +166,19 @@ static inline void report_hang(int signal_number)
 	abort();
 }
 
+/* ---- callbacks that need no memory ---- */
+
+static inline void ignore_event(void *arg, const hf_event *event)
+{
+	(void)arg;
+	(void)hf_event_detail(event);
+}
+
+static inline void ignore_line(void *arg, hf_log_level level, const char *line)
+{
+	(void)arg;
+	(void)level;
+	(void)line;
+}
+
 #endif

@@ -70,23 +70,6 @@ static void waiters_are_listed_after_a_second_until_they_give_up(void **state)
 	ASSERT_OK(sync_close(holder));
 }
 
-/* Waits for several locks at once, since each of the waits takes a second. */
-struct wait {
-	hf_kind kind;
-	hf_kind blocked_by;
-	const char *name;
-	hf_lock *held, *wanted;
-	struct waiter *waiter;
-};
-
-static void begin_wait(struct wait *wait, hf_client *holder, hf_client *other)
-{
-	ASSERT_OK(hf_lock_open(holder, wait->blocked_by, wait->name, &wait->held));
-	ASSERT_OK(hf_lock_open(other, wait->kind, wait->name, &wait->wanted));
-	ASSERT_OK(hf_lock_acquire(wait->held, NULL));
-	wait->waiter = waiter_start(wait->wanted, NULL);
-}
-
 static void waiters_of_every_kind_leave_a_note_that_the_grant_removes(void **state)
 {
 	struct wait waits[] = {
@@ -116,9 +99,7 @@ static void waiters_of_every_kind_leave_a_note_that_the_grant_removes(void **sta
 		ASSERT_OK(hf_lock_release(waits[i].held));
 		waiter_expect(waits[i].waiter, 0);
 		assert_int_equal(waiters_of(holder, waits[i].name), 0);
-		waiter_finish(waits[i].waiter);
-		hf_lock_close(waits[i].held);
-		hf_lock_close(waits[i].wanted);
+		close_wait(&waits[i]);
 	}
 	assert_int_equal(count_waiter_keys(), 0);
 	ASSERT_OK(sync_close(other));

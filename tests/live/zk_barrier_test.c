@@ -7,26 +7,14 @@
 #include <malloc.h>
 #include <unistd.h>
 
-/* Two clients at one barrier. */
-struct pair {
-	hf_client *one;
-	hf_client *two;
-	hf_barrier *mine;
-	hf_barrier *theirs;
-};
-
-static void begin(struct pair *pair)
+static struct barrier_pair begin(void)
 {
-	pair->one = open_zk("");
-	pair->two = open_zk("");
-	pair->mine = open_barrier(pair->one, "gate");
-	pair->theirs = open_barrier(pair->two, "gate");
+	return open_gate(open_zk(""), open_zk(""));
 }
 
-static void end(struct pair *pair)
+static void end(struct barrier_pair *pair)
 {
-	hf_barrier_close(pair->mine);
-	hf_barrier_close(pair->theirs);
+	close_gate(pair);
 	ASSERT_OK(hf_client_close(pair->one));
 	ASSERT_OK(hf_client_close(pair->two));
 }
@@ -37,7 +25,7 @@ static long long watches(void)
 }
 
 /* Starts a waiter of the second client, and returns when it has a watch. */
-static struct waiter *sleeper(struct pair *pair, const hf_wait_options *options)
+static struct waiter *sleeper(struct barrier_pair *pair, const hf_wait_options *options)
 {
 	struct waiter *guest = guest_start(PASS, pair->theirs, options);
 	WAIT_UNTIL(watches() == 1, SOON_MS);
@@ -78,10 +66,8 @@ static void barrier_is_a_persistent_node(void **state)
 static void set_and_remove_do_nothing_the_second_time(void **state)
 {
 	struct zk_raw_stat first, second;
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	assert_int_equal(is_set(pair.mine), 0);
 	ASSERT_OK(hf_barrier_remove(pair.mine));
 	ASSERT_OK(hf_barrier_set(pair.mine));
@@ -120,10 +106,8 @@ static void barrier_below_a_chroot_exists(void **state)
 
 static void barrier_outlives_its_maker(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	ASSERT_OK(hf_barrier_set(pair.mine));
 	ASSERT_OK(hf_client_close(pair.one));
 	ASSERT_RC(pass_now(pair.theirs), HF_EBUSY);
@@ -139,10 +123,8 @@ static void barrier_outlives_its_maker(void **state)
 
 static void node_with_children_is_not_removed_and_says_why(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	ASSERT_OK(hf_barrier_set(pair.mine));
 	assert_int_equal(zk_raw_create(zk_eye, "/gate/x", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
 	ASSERT_RC(hf_barrier_remove(pair.mine), HF_EREFUSED);
@@ -230,10 +212,8 @@ static void what_makes_no_sense_is_refused(void **state)
 
 static void wait_without_a_barrier_returns_at_once(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	ASSERT_OK(hf_barrier_wait(pair.mine, NULL));
 	ASSERT_OK(pass_now(pair.mine));
 	ASSERT_OK(hf_barrier_wait(pair.mine, HF_WAIT(.wait_ms = 5000)));
@@ -245,10 +225,8 @@ static void wait_without_a_barrier_returns_at_once(void **state)
 
 static void one_attempt_and_a_short_wait_change_nothing(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	ASSERT_OK(hf_barrier_set(pair.mine));
 	ASSERT_RC(pass_now(pair.theirs), HF_EBUSY);
 	ASSERT_CONTAINS(hf_error_detail(), "gate");
@@ -265,10 +243,8 @@ static void one_attempt_and_a_short_wait_change_nothing(void **state)
 
 static void removal_lets_the_waiter_pass(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	ASSERT_OK(hf_barrier_set(pair.mine));
 	struct waiter *guest = sleeper(&pair, NULL);
 	assert_false(waiter_is_over(guest));
@@ -284,10 +260,8 @@ static void removal_lets_the_waiter_pass(void **state)
 
 static void removal_by_hand_lets_the_waiter_pass(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	assert_int_equal(zk_raw_create(zk_eye, "/gate", "by hand", ZK_RAW_PERSISTENT, NULL, NULL),
 	                 0);
 	struct waiter *guest = sleeper(&pair, HF_WAIT(.wait_ms = 15000));
@@ -307,10 +281,8 @@ static void removal_by_hand_lets_the_waiter_pass(void **state)
 static void all_waiters_pass_together_by_one_watch_each_client(void **state)
 {
 	struct waiter *guests[GUESTS];
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	ASSERT_OK(hf_barrier_set(pair.mine));
 	for (int i = 0; i < GUESTS; i++)
 		guests[i] = guest_start(PASS, i % 2 ? pair.mine : pair.theirs, NULL);
@@ -333,10 +305,8 @@ static void all_waiters_pass_together_by_one_watch_each_client(void **state)
 static void cancelled_wait_ends_at_once(void **state)
 {
 	hf_cancel *cancel = new_cancel();
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	ASSERT_OK(hf_barrier_set(pair.mine));
 	struct waiter *guest = sleeper(&pair, HF_WAIT(.cancel = cancel));
 	long long fired_at = test_now_ms();
@@ -352,10 +322,8 @@ static void cancelled_wait_ends_at_once(void **state)
 
 static void closing_answers_the_waiters_and_leaves_the_barrier(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	ASSERT_OK(hf_barrier_set(pair.mine));
 	struct waiter *guest = sleeper(&pair, NULL);
 	long long closed_at = test_now_ms();
@@ -372,10 +340,8 @@ static void closing_answers_the_waiters_and_leaves_the_barrier(void **state)
 
 static void handle_closed_while_others_wait_takes_nothing_away(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	hf_barrier *another = open_barrier(pair.two, "gate");
 	ASSERT_OK(hf_barrier_set(pair.mine));
 	struct waiter *guest = sleeper(&pair, NULL);
@@ -390,11 +356,10 @@ static void handle_closed_while_others_wait_takes_nothing_away(void **state)
 static void barrier_set_again_at_once_forgets_nobody(void **state)
 {
 	struct waiter *guests[GUESTS];
-	struct pair pair;
 	int over = 0;
 
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	ASSERT_OK(hf_barrier_set(pair.mine));
 	for (int i = 0; i < GUESTS; i++)
 		guests[i] = guest_start(PASS, i % 2 ? pair.mine : pair.theirs, NULL);
@@ -419,10 +384,8 @@ static void barrier_set_again_at_once_forgets_nobody(void **state)
 
 static void barrier_set_again_stops_later_waiters(void **state)
 {
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	for (int i = 0; i < 3; i++) {
 		ASSERT_OK(hf_barrier_set(pair.mine));
 		struct waiter *guest = sleeper(&pair, NULL);
@@ -437,11 +400,10 @@ static void barrier_set_again_stops_later_waiters(void **state)
 /* A loop that waits for a moment again and again must gather neither watches nor memory. */
 static void waits_that_time_out_do_not_pile_up(void **state)
 {
-	struct pair pair;
 	size_t used = 0;
 
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	ASSERT_OK(hf_barrier_set(pair.mine));
 	for (int i = 0; i < 240; i++) {
 		ASSERT_RC(hf_barrier_wait(pair.theirs, HF_WAIT(.wait_ms = 5)), HF_ETIMEDOUT);
@@ -464,10 +426,8 @@ static void waits_that_time_out_do_not_pile_up(void **state)
 static void asynchronous_forms_say_the_same(void **state)
 {
 	struct done done = {0};
-	struct pair pair;
-
 	(void)state;
-	begin(&pair);
+	struct barrier_pair pair = begin();
 	EXPECT_DONE(hf_barrier_is_set_async(pair.mine, DONE), 0, 0);
 	EXPECT_DONE(hf_barrier_wait_async(pair.mine, NULL, DONE), 0, 0);
 	struct done set = {0};

@@ -47,19 +47,6 @@ static void note_wrong(struct life *life, const char *format, ...)
 	va_end(list);
 }
 
-static void ignore_event(void *arg, const hf_event *event)
-{
-	(void)arg;
-	(void)hf_event_detail(event);
-}
-
-static void ignore_line(void *arg, hf_log_level level, const char *line)
-{
-	(void)arg;
-	(void)level;
-	(void)line;
-}
-
 /*
  * What a call may answer when memory is short: what it would answer anyway, or why it cannot. A
  * request that could not be followed by the next one has an unknown outcome.

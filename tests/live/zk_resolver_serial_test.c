@@ -1,7 +1,6 @@
 /* Names that take long to be looked up, which the library does where nobody can interrupt it. */
 #include "live/zk.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <netdb.h>
@@ -9,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "support/process.h"
 #include "support/proxy.h"
 
 #define NAME     "slow.example" /* of 127.0.0.1, if asked here */
@@ -60,17 +60,6 @@ __attribute__((visibility("default"))) int getaddrinfo(const char *node, const c
 
 /* ---- what the tests share ---- */
 
-static int count_threads(void)
-{
-	DIR *tasks = opendir("/proc/self/task");
-	int count = 0;
-	assert_non_null(tasks);
-	while (readdir(tasks))
-		count++;
-	(void)closedir(tasks);
-	return count;
-}
-
 static int threads_before;
 
 static void *do_nothing(void *arg)
@@ -92,7 +81,7 @@ static int begin(void **state)
 	atomic_store(&stuck, false);
 	atomic_store(&allowed, 0);
 	atomic_store(&delay_ms, 0);
-	threads_before = count_threads();
+	threads_before = process_threads();
 	return zk_sweep(state);
 }
 
@@ -102,7 +91,7 @@ static int end(void **state)
 	(void)state;
 	atomic_store(&stuck, false);
 	atomic_store(&delay_ms, 0);
-	WAIT_UNTIL(count_threads() == threads_before, 20000);
+	WAIT_UNTIL(process_threads() == threads_before, 20000);
 	return 0;
 }
 

@@ -8,11 +8,11 @@
 #include "live/zk.h"
 
 #include "support/certs.h"
+#include "support/process.h"
 #include "support/proxy.h"
 #include "support/tunnel.h"
 #include "support/zk_config.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <unistd.h>
@@ -391,21 +391,10 @@ static void port_without_tls_is_refused(void **state)
 	expect_refused(url, &options, HF_EUNREACHABLE, "or TLS fails");
 }
 
-static int count_threads(void)
-{
-	DIR *tasks = opendir("/proc/self/task");
-	int count = 0;
-	assert_non_null(tasks);
-	while (readdir(tasks))
-		count++;
-	(void)closedir(tasks);
-	return count;
-}
-
 /* The library waits for it without a limit; the client must not. */
 static void server_that_never_shakes_hands_holds_nobody_up(void **state)
 {
-	int threads = count_threads();
+	int threads = process_threads();
 	struct proxy *proxy = proxy_start(secure_url);
 	hf_client_options options = right_files();
 	hf_client *client = open_url(proxy_url(proxy), &options);
@@ -429,7 +418,7 @@ static void server_that_never_shakes_hands_holds_nobody_up(void **state)
 	hf_lock_close(lock);
 	/* What was left is gone with the connection. */
 	proxy_stop(proxy);
-	WAIT_UNTIL(count_threads() == threads, SOON_MS);
+	WAIT_UNTIL(process_threads() == threads, SOON_MS);
 }
 
 /* This and the next are why the manual speaks of tunnels. */

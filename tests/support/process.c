@@ -1,6 +1,7 @@
 /* Starting child processes that die with the test program. */
 #include "support/process.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -168,4 +169,15 @@ int process_fork(void (*child)(int pipe_fd), char *output, size_t size)
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	return status;
+}
+
+int process_threads(void)
+{
+	int count = 0;
+	DIR *tasks = opendir("/proc/self/task");
+	assert_non_null(tasks);
+	for (struct dirent *entry; (entry = readdir(tasks));)
+		count += entry->d_name[0] != '.';
+	(void)closedir(tasks);
+	return count;
 }

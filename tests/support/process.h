@@ -43,4 +43,7 @@ void process_depend_on(pid_t parent);
  */
 int process_fork(void (*child)(int pipe_fd), char *output, size_t size);
 
+/* How many threads this process has. */
+int process_threads(void);
+
 #endif

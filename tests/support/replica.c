@@ -20,6 +20,13 @@ void test_replica_follow(struct test_server *server, struct test_server *master)
 	raw_close(raw);
 }
 
+void test_replica_lead(struct test_server *server)
+{
+	struct raw *raw = raw_connect(server);
+	raw_ok(raw, "REPLICAOF", "NO", "ONE", NULL);
+	raw_close(raw);
+}
+
 static bool acknowledge(struct raw *master, int replicas)
 {
 	char number[16];
