@@ -180,6 +180,12 @@ static void crew_alone_does_not_rest(void **state)
 
 /* ---- servers that die ---- */
 
+static void await_handovers(hf_client *client, uint64_t more)
+{
+	uint64_t before = handovers(client);
+	WAIT_UNTIL(handovers(client) >= before + more, 30000);
+}
+
 /* With its data the server knows each hold, so there is never more than one. */
 static void crew_continues_when_the_server_comes_back_with_its_data(void **state)
 {
@@ -193,12 +199,10 @@ static void crew_continues_when_the_server_comes_back_with_its_data(void **state
 	(void)state;
 	crew_start(crew);
 	for (int i = 0; i < 4; i++) {
-		uint64_t before = handovers(client);
-		WAIT_UNTIL(handovers(client) >= before + 50, 30000);
+		await_handovers(client, 50);
 		restart_server(server, &raw);
 	}
-	uint64_t before = handovers(client);
-	WAIT_UNTIL(handovers(client) >= before + 50, 30000);
+	await_handovers(client, 50);
 	crew_stop(crew);
 	print_message("%lld turns, %d unknown\n", crew->turns, atomic_load(&crew->unknown));
 	assert_int_equal(atomic_load(&crew->lost), 0);
@@ -225,12 +229,10 @@ static void crew_continues_when_the_server_comes_back_empty(void **state)
 	atomic_store(&crew->broken, true);
 	crew_start(crew);
 	for (int i = 0; i < 3; i++) {
-		uint64_t before = handovers(client);
-		WAIT_UNTIL(handovers(client) >= before + 50, 30000);
+		await_handovers(client, 50);
 		restart_server(server, &raw);
 	}
-	uint64_t before = handovers(client);
-	WAIT_UNTIL(handovers(client) >= before + 50, 30000);
+	await_handovers(client, 50);
 	crew_stop(crew);
 	ASSERT_BETWEEN(atomic_load(&crew->lost), 0, 3 * CREW);
 	WAIT_UNTIL(!key_exists(raw, "orders"), SOON_MS);

@@ -174,20 +174,26 @@ static void extension_does_not_wait_for_a_member_that_is_taken_again(void **stat
 
 /* ---- a member that is late ---- */
 
+/* The server of the first member is down, and its client has not connected. */
+static void open_lazy_side(struct side *side)
+{
+	open_side(side, 3, 3000);
+	hf_lock_close(side->red);
+	hf_lock_close(side->member[0]);
+	ASSERT_OK(hf_client_close(side->client[0]));
+	test_server_kill(server[0]);
+	side->client[0] =
+		open_url(test_server_url(server[0]), HF_CLIENT(.lazy = 1, .watchdog_ms = 3000));
+	side->member[0] = open_lock(side->client[0], NAME);
+	ASSERT_OK(hf_lock_open_red(side->member, 3, &side->red));
+}
+
 static void lazy_member_joins_when_its_server_comes_up(void **state)
 {
 	struct side side;
 
 	(void)state;
-	open_side(&side, 3, 3000);
-	hf_lock_close(side.red);
-	hf_lock_close(side.member[0]);
-	ASSERT_OK(hf_client_close(side.client[0]));
-	test_server_kill(server[0]);
-	side.client[0] =
-		open_url(test_server_url(server[0]), HF_CLIENT(.lazy = 1, .watchdog_ms = 3000));
-	side.member[0] = open_lock(side.client[0], NAME);
-	ASSERT_OK(hf_lock_open_red(side.member, 3, &side.red));
+	open_lazy_side(&side);
 	acquire_levels(&side, 1);
 	/* Meanwhile its connection is refused several times. */
 	WAIT_UNTIL(stats_of(side.client[1]).renewals > 0, SOON_MS);
@@ -209,15 +215,7 @@ static void lazy_member_is_forgotten_with_the_release(void **state)
 	struct side side;
 
 	(void)state;
-	open_side(&side, 3, 3000);
-	hf_lock_close(side.red);
-	hf_lock_close(side.member[0]);
-	ASSERT_OK(hf_client_close(side.client[0]));
-	test_server_kill(server[0]);
-	side.client[0] =
-		open_url(test_server_url(server[0]), HF_CLIENT(.lazy = 1, .watchdog_ms = 3000));
-	side.member[0] = open_lock(side.client[0], NAME);
-	ASSERT_OK(hf_lock_open_red(side.member, 3, &side.red));
+	open_lazy_side(&side);
 	acquire_levels(&side, 1);
 	release_levels(&side, 1);
 	restart_server(server[0], &raw[0]);

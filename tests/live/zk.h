@@ -88,7 +88,7 @@ static inline int count_children(struct zk_raw *raw, const char *path)
 	return zk_raw_exists(raw, path, &stat) == 0 ? stat.children : -1;
 }
 
-/* The path and the state of the node's only child. */
+/* The path of the node's only child, and its state, which may be NULL. */
 static inline void read_only_child(struct zk_raw *raw, const char *path, char *ret_path,
                                    size_t size, struct zk_raw_stat *ret_stat)
 {

@@ -174,9 +174,8 @@ static void late_begin(struct world *world, struct late *late, const char *folde
 
 static void late_take_away(struct world *world, struct late *late)
 {
-	struct zk_raw_stat stat;
 	char path[700];
-	read_only_child(world->eye, late->folder, path, sizeof path, &stat);
+	read_only_child(world->eye, late->folder, path, sizeof path, NULL);
 	assert_int_equal(zk_raw_delete(world->eye, path, -1), 0);
 	ASSERT_OK(hf_lock_acquire(late->theirs, HF_ACQUIRE(.wait_ms = SOON_MS)));
 }

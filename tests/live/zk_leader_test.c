@@ -122,7 +122,6 @@ static void value_of_a_mutex_is_its_data_too(void **state)
 {
 	static const hf_kind kinds[] = {HF_REENTRANT, HF_FAIR, HF_WRITE, HF_READ};
 	char path[700];
-	struct zk_raw_stat stat;
 	struct noted noted;
 	hf_client *client = open_zk("");
 
@@ -130,7 +129,7 @@ static void value_of_a_mutex_is_its_data_too(void **state)
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		hf_lock *lock = open_named(client, kinds[i], "select");
 		ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.value = "node-a")));
-		read_only_child(zk_eye, "/select", path, sizeof path, &stat);
+		read_only_child(zk_eye, "/select", path, sizeof path, NULL);
 		char *data = data_of(path);
 		assert_string_equal(data, "node-a");
 		free(data);
@@ -146,7 +145,6 @@ static void value_of_a_mutex_is_its_data_too(void **state)
 static void value_has_a_limit(void **state)
 {
 	char path[700];
-	struct zk_raw_stat stat;
 	struct noted noted;
 	char *most = long_text(1000), *more = long_text(1001);
 
@@ -156,7 +154,7 @@ static void value_has_a_limit(void **state)
 	ASSERT_CONTAINS(hf_error_detail(), "value");
 	assert_int_equal(count_children(zk_eye, "/elect"), -1);
 	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = most)));
-	read_only_child(zk_eye, "/elect", path, sizeof path, &stat);
+	read_only_child(zk_eye, "/elect", path, sizeof path, NULL);
 	char *data = data_of(path);
 	assert_string_equal(data, most);
 	inspect_lock(rivals->two, "elect", &noted);
@@ -251,17 +249,16 @@ static void candidate_that_gives_up_leaves_nothing(void **state)
 static void leader_may_be_elected_again_and_resigns_as_often(void **state)
 {
 	char before[700], after[700];
-	struct zk_raw_stat stat;
 	int64_t count;
 
 	(void)state;
 	struct rivals *rivals = open_zk_rivals(HF_LEADER, "elect");
 	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = "node-a")));
-	read_only_child(zk_eye, "/elect", before, sizeof before, &stat);
+	read_only_child(zk_eye, "/elect", before, sizeof before, NULL);
 	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.value = "another")));
 	ASSERT_OK(hf_lock_hold_count(rivals->mine, NULL, &count));
 	assert_int_equal(count, 2);
-	read_only_child(zk_eye, "/elect", after, sizeof after, &stat);
+	read_only_child(zk_eye, "/elect", after, sizeof after, NULL);
 	assert_string_equal(before, after);
 	char *data = data_of(after);
 	assert_string_equal(data, "node-a");
@@ -517,7 +514,6 @@ static void leader_whose_node_is_deleted_learns_it_and_the_next_leads(void **sta
 {
 	struct seen *seen = check_alloc(sizeof(*seen));
 	char path[700];
-	struct zk_raw_stat stat;
 
 	(void)state;
 	struct rivals *rivals = open_zk_rivals(HF_LEADER, "elect");
@@ -525,7 +521,7 @@ static void leader_whose_node_is_deleted_learns_it_and_the_next_leads(void **sta
 		open_at(test_zookeeper_url(zk_server, 0), "", HF_CLIENT(EVENTS_TO(seen)));
 	hf_lock *lock = open_named(client, HF_LEADER, "elect");
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.value = "node-a")));
-	read_only_child(zk_eye, "/elect", path, sizeof path, &stat);
+	read_only_child(zk_eye, "/elect", path, sizeof path, NULL);
 	int64_t token = token_of(lock, NULL);
 	struct waiter *waiter = stand(rivals->theirs, "node-b", 2);
 	assert_int_equal(zk_raw_delete(zk_eye, path, -1), 0);

@@ -119,7 +119,6 @@ static void replicas_are_refused(void **state)
 static void description_is_the_nodes_data(void **state)
 {
 	char path[700];
-	struct zk_raw_stat stat;
 	struct zk_raw_data data;
 	hf_client *client = open_at(test_zookeeper_url(zk_server, 0), "",
 	                            HF_CLIENT(.describe = "nightly report"));
@@ -127,7 +126,7 @@ static void description_is_the_nodes_data(void **state)
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
-	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+	read_only_child(zk_eye, "/orders", path, sizeof path, NULL);
 	assert_int_equal(zk_raw_get(zk_eye, path, &data, NULL), 0);
 	ASSERT_CONTAINS(data.bytes, "nightly report");
 	free(data.bytes);
@@ -156,14 +155,13 @@ static void token_grows_even_when_the_folder_begins_anew(void **state)
 
 static void nested_levels_send_nothing(void **state)
 {
-	struct zk_raw_stat stat;
 	char before[700], after[700];
 	hf_client *client = open_zk("");
 	hf_lock *lock = open_named(client, HF_REENTRANT, "orders");
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
-	read_only_child(zk_eye, "/orders", before, sizeof before, &stat);
+	read_only_child(zk_eye, "/orders", before, sizeof before, NULL);
 	uint64_t commands = stats_of(client).commands;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
@@ -171,7 +169,7 @@ static void nested_levels_send_nothing(void **state)
 	ASSERT_OK(hf_lock_release(lock));
 	assert_int_equal(stats_of(client).commands, commands);
 	assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);
-	read_only_child(zk_eye, "/orders", after, sizeof after, &stat);
+	read_only_child(zk_eye, "/orders", after, sizeof after, NULL);
 	assert_string_equal(before, after);
 	ASSERT_OK(hf_lock_release(lock));
 	assert_int_equal(stats_of(client).commands, commands + 1);
@@ -184,7 +182,6 @@ static void queries_report_what_the_server_has(void **state)
 	int flag;
 	int64_t number;
 	char holder[200], identity[200], path[700];
-	struct zk_raw_stat stat;
 	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
 
 	(void)state;
@@ -205,7 +202,7 @@ static void queries_report_what_the_server_has(void **state)
 	ASSERT_OK(hf_lock_ttl(rivals->theirs, &number));
 	assert_int_equal(number, -1);
 	ASSERT_OK(hf_lock_holder(rivals->theirs, holder, sizeof holder));
-	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+	read_only_child(zk_eye, "/orders", path, sizeof path, NULL);
 	assert_string_equal(holder, strrchr(path, '/') + 1);
 	ASSERT_OK(hf_lock_identity(rivals->mine, NULL, identity, sizeof identity));
 	assert_true(identity[0] != 0);
@@ -472,7 +469,6 @@ static void name_that_is_not_a_path_is_refused(void **state)
 static void digest_keeps_others_out(void **state)
 {
 	char path[700];
-	struct zk_raw_stat stat;
 	char *acl = NULL;
 	hf_client *mine = open_zk("?auth=digest:me:secret");
 	hf_client *wrong = open_zk("?auth=digest:me:wrong");
@@ -483,7 +479,7 @@ static void digest_keeps_others_out(void **state)
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	assert_int_equal(zk_raw_auth(raw, "digest", "me:secret"), 0);
-	read_only_child(raw, "/orders", path, sizeof path, &stat);
+	read_only_child(raw, "/orders", path, sizeof path, NULL);
 	assert_int_equal(zk_raw_acl(raw, path, &acl), 0);
 	ASSERT_CONTAINS(acl, "digest:me:");
 	ASSERT_CONTAINS(acl, ":cdrwa");
@@ -620,7 +616,6 @@ static void deleted_holds_leave_no_watches(void **state)
 	enum { HOLDS = 20 };
 	hf_lock *locks[HOLDS];
 	char folder[40], path[700];
-	struct zk_raw_stat stat;
 	hf_client *client = open_zk("");
 
 	(void)state;
@@ -628,7 +623,7 @@ static void deleted_holds_leave_no_watches(void **state)
 		snprintf(folder, sizeof folder, "/orders-%d", i);
 		locks[i] = open_named(client, HF_REENTRANT, folder + 1);
 		ASSERT_OK(hf_lock_acquire(locks[i], NULL));
-		read_only_child(zk_eye, folder, path, sizeof path, &stat);
+		read_only_child(zk_eye, folder, path, sizeof path, NULL);
 		assert_int_equal(zk_raw_delete(zk_eye, path, -1), 0);
 	}
 	for (int i = 0; i < HOLDS; i++) {

@@ -166,12 +166,11 @@ static void take_all(struct stage *stage)
 
 static void find_nodes(struct stage *stage)
 {
-	struct zk_raw_stat stat;
 	char node[sizeof stage->holders[0].node];
 	for (int i = 0; i < HOLDERS; i++) {
 		struct holder *holder = &stage->holders[i];
 		holder->deleted_at = 0;
-		read_only_child(stage->eye, holder->folder, node, sizeof node, &stat);
+		read_only_child(stage->eye, holder->folder, node, sizeof node, NULL);
 		memcpy(holder->node, node, sizeof node);
 	}
 }

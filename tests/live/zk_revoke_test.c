@@ -70,12 +70,11 @@ static void revocation_of_a_free_lock_reaches_nobody(void **state)
 static void holder_is_notified_once_for_each_request(void **state)
 {
 	char path[700], owner[64];
-	struct zk_raw_stat stat;
 
 	(void)state;
 	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
 	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.revocable = 1)));
-	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+	read_only_child(zk_eye, "/orders", path, sizeof path, NULL);
 	hf_client_uuid(rivals->one, owner);
 	for (int i = 1; i <= 5; i++) {
 		expect_watched();
@@ -129,12 +128,11 @@ static void message_by_hand_is_reported_and_other_data_is_not(void **state)
 {
 	static const char *const others[] = {"hello", "", "__REVOKE__ ", "__REVOKE_", "__revoke__"};
 	char path[700];
-	struct zk_raw_stat stat;
 
 	(void)state;
 	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
 	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.revocable = 1, .value = "mine")));
-	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+	read_only_child(zk_eye, "/orders", path, sizeof path, NULL);
 	expect_data(path, "mine");
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
 		expect_watched();
@@ -161,14 +159,13 @@ static void message_by_hand_is_reported_and_other_data_is_not(void **state)
 static void burst_of_requests_is_reported_at_least_once(void **state)
 {
 	char path[700];
-	struct zk_raw_stat stat;
 
 	(void)state;
 	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
 	for (int i = 0; i < 5; i++) {
 		int before = events(&rivals->seen);
 		ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.revocable = 1)));
-		read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+		read_only_child(zk_eye, "/orders", path, sizeof path, NULL);
 		for (int j = 0; j < 10; j++)
 			assert_int_equal(zk_raw_set(zk_eye, path, MESSAGE, -1), 0);
 		WAIT_UNTIL(events(&rivals->seen) > before, SOON_MS);
@@ -186,12 +183,11 @@ static void burst_of_requests_is_reported_at_least_once(void **state)
 static void holder_that_is_not_revocable_is_not_notified(void **state)
 {
 	char path[700];
-	struct zk_raw_stat stat;
 
 	(void)state;
 	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
 	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
-	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+	read_only_child(zk_eye, "/orders", path, sizeof path, NULL);
 	expect_watched();
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(ask_for(rivals->theirs), 1);
@@ -285,13 +281,12 @@ static void combined_lock_cannot_be_revoked(void **state)
 static void message_that_arrived_during_the_wait_is_reported_after_the_grant(void **state)
 {
 	char path[700], own[700] = "";
-	struct zk_raw_stat stat;
 	struct zk_raw_names names;
 
 	(void)state;
 	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
 	ASSERT_OK(hf_lock_acquire(rivals->theirs, NULL));
-	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+	read_only_child(zk_eye, "/orders", path, sizeof path, NULL);
 	struct waiter *waiter = waiter_start(rivals->mine, HF_ACQUIRE(.revocable = 1));
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
 	assert_int_equal(zk_raw_children(zk_eye, "/orders", &names, NULL), 0);
@@ -319,7 +314,6 @@ static void message_that_arrived_during_the_wait_is_reported_after_the_grant(voi
 static void reconnect_reports_nothing_twice_and_forgets_nothing(void **state)
 {
 	char path[700];
-	struct zk_raw_stat stat;
 	struct proxy *proxy = proxy_start(test_zookeeper_url(zk_server, 0));
 
 	(void)state;
@@ -327,7 +321,7 @@ static void reconnect_reports_nothing_twice_and_forgets_nothing(void **state)
 		open_clients(proxy_url(proxy), NULL, test_zookeeper_url(zk_server, 0), NULL);
 	take_handles(rivals, HF_REENTRANT, "orders");
 	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.revocable = 1)));
-	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+	read_only_child(zk_eye, "/orders", path, sizeof path, NULL);
 	assert_int_equal(ask_for(rivals->theirs), 1);
 	WAIT_UNTIL(events(&rivals->seen) == 1, SOON_MS);
 	expect_watched();
@@ -358,12 +352,11 @@ static void reconnect_reports_nothing_twice_and_forgets_nothing(void **state)
 static void request_is_reported_before_the_loss_and_never_after(void **state)
 {
 	char path[700];
-	struct zk_raw_stat stat;
 
 	(void)state;
 	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");
 	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.revocable = 1)));
-	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+	read_only_child(zk_eye, "/orders", path, sizeof path, NULL);
 	assert_int_equal(ask_for(rivals->theirs), 1);
 	WAIT_UNTIL(events(&rivals->seen) == 1, SOON_MS);
 	assert_int_equal(last_state(&rivals->seen), HF_REVOKED);
@@ -374,7 +367,7 @@ static void request_is_reported_before_the_loss_and_never_after(void **state)
 	/* At once: whatever is reported of the request, the loss is reported last. */
 	for (int i = 1; i <= 10; i++) {
 		ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.revocable = 1)));
-		read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+		read_only_child(zk_eye, "/orders", path, sizeof path, NULL);
 		assert_int_equal(zk_raw_set(zk_eye, path, MESSAGE, -1), 0);
 		assert_int_equal(zk_raw_delete(zk_eye, path, -1), 0);
 		WAIT_UNTIL(seen_count(&rivals->seen, HF_LOST) == i + 1, SOON_MS);

@@ -9,7 +9,6 @@
 static void node_deleted_by_somebody_is_noticed(void **state)
 {
 	struct world world;
-	struct zk_raw_stat stat;
 	char path[700];
 	hf_lock *locks[3];
 
@@ -22,7 +21,7 @@ static void node_deleted_by_somebody_is_noticed(void **state)
 	}
 	for (int i = 2; i >= 0; i--) {
 		const char *folder = (const char *[]){"/a", "/b", "/c"}[i];
-		read_only_child(world.eye, folder, path, sizeof path, &stat);
+		read_only_child(world.eye, folder, path, sizeof path, NULL);
 		assert_int_equal(hf_lock_state(locks[i], NULL), HF_HELD);
 		assert_int_equal(zk_raw_delete(world.eye, path, -1), 0);
 		WAIT_UNTIL(hf_lock_state(locks[i], NULL) == HF_LOST, 2000);
@@ -39,14 +38,13 @@ static void node_deleted_by_somebody_is_noticed(void **state)
 static void node_deleted_right_after_the_grant_is_noticed(void **state)
 {
 	struct world world;
-	struct zk_raw_stat stat;
 	char path[700];
 
 	(void)state;
 	world_begin(&world, NULL, 30000);
 	for (int i = 0; i < 5; i++) {
 		ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-		read_only_child(world.eye, "/orders", path, sizeof path, &stat);
+		read_only_child(world.eye, "/orders", path, sizeof path, NULL);
 		assert_int_equal(zk_raw_delete(world.eye, path, -1), 0);
 		WAIT_UNTIL(hf_lock_state(world.mine, NULL) == HF_LOST, 2000);
 		ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
@@ -60,14 +58,13 @@ static void node_deleted_right_after_the_grant_is_noticed(void **state)
 static void node_deleted_while_it_is_renewed_costs_that_hold_alone(void **state)
 {
 	struct world world;
-	struct zk_raw_stat stat;
 	char path[700];
 
 	(void)state;
 	world_begin(&world, NULL, 6000);
 	hf_lock *other = open_lock(world.one, "other");
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	read_only_child(world.eye, "/orders", path, sizeof path, &stat);
+	read_only_child(world.eye, "/orders", path, sizeof path, NULL);
 	/* By the third the node is watched. */
 	uint64_t renewals = stats_of(world.one).renewals;
 	WAIT_UNTIL(stats_of(world.one).renewals >= renewals + 3, SOON_MS);

@@ -350,11 +350,10 @@ static void hold_without_a_connection_is_lost_in_time(void **state)
 	hf_client *client = open_url(proxy_url(proxy), &options);
 	hf_lock *lock = open_lock(client, "orders");
 	char node[700];
-	struct zk_raw_stat stat;
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
-	read_only_child(zk_eye, "/orders", node, sizeof node, &stat);
+	read_only_child(zk_eye, "/orders", node, sizeof node, NULL);
 	proxy_refuse(proxy, true);
 	proxy_cut(proxy);
 	WAIT_UNTIL(hf_lock_state(lock, NULL) == HF_LOST, 10000);

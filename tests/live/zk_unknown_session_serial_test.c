@@ -87,12 +87,11 @@ static struct done *ask_unanswered(hf_lock *lock, hf_kind kind)
 
 static void take_it(hf_lock *lock, hf_kind kind, const char *value, char *ret_path, size_t size)
 {
-	struct zk_raw_stat stat;
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.value = value, .revocable = 1)));
 	if (kind == HF_PLAIN)
 		snprintf(ret_path, size, "/orders");
 	else
-		read_only_child(zk_eye, "/orders", ret_path, size, &stat);
+		read_only_child(zk_eye, "/orders", ret_path, size, NULL);
 }
 
 static void check_lost_answer_to_a_revoke(hf_kind kind)
