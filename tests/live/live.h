@@ -45,7 +45,7 @@
 			         (long long)(low), (long long)(high));                             \
 	} while (0)
 
-/* The call lets the waiter go on at once; not when its own slow poll comes, or a lease ends. */
+/* The call wakes the waiter: it does not wait for its own slow poll, or the end of a lease. */
 #define ASSERT_WAKES(call, waiter, within_ms)                                                      \
 	do {                                                                                       \
 		long long called_at_ = test_now_ms();                                              \
