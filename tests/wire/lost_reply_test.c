@@ -265,18 +265,23 @@ static void unanswered_ask_at_the_deadline_is_unknown_and_settled(void **state)
 	wire_finish(&wire);
 }
 
-static void unanswered_ask_that_was_turned_down_needs_no_settling(void **state)
+static void play_after_a_vain_ask(const struct script_step *steps)
 {
-	(void)state;
-	static const struct script_step steps[] = {
-		S_HELLO, S_EXPECT_ASK, S_STALL, S_SEND(HELD), S_GRANT, S_RELEASE, S_END,
-	};
 	struct wire wire = wire_start(steps, NULL);
 	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 100)));
 	script_continue(wire.script);
 	wire_acquire(&wire);
 	wire_release(&wire);
 	wire_finish(&wire);
+}
+
+static void unanswered_ask_that_was_turned_down_needs_no_settling(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO, S_EXPECT_ASK, S_STALL, S_SEND(HELD), S_GRANT, S_RELEASE, S_END,
+	};
+	play_after_a_vain_ask(steps);
 }
 
 static void unanswered_ask_is_settled_on_the_next_connection(void **state)
@@ -286,12 +291,7 @@ static void unanswered_ask_is_settled_on_the_next_connection(void **state)
 		S_HELLO,          S_EXPECT_ASK, S_STALL, S_CLOSE,   S_RECONNECTED,
 		S_EXPECT_RELEASE, S_SEND(GONE), S_GRANT, S_RELEASE, S_END,
 	};
-	struct wire wire = wire_start(steps, NULL);
-	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 100)));
-	script_continue(wire.script);
-	wire_acquire(&wire);
-	wire_release(&wire);
-	wire_finish(&wire);
+	play_after_a_vain_ask(steps);
 }
 
 static void release_without_a_server_continues_in_the_background(void **state)
@@ -323,11 +323,7 @@ static void connection_that_was_given_up_is_killed_first(void **state)
 		S_HELLO,          S_EXPECT_ASK, S_RECONNECTED, S_EXPECT_KILL,
 		S_SEND(":1\r\n"), S_GRANT,      S_RELEASE,     S_END,
 	};
-	struct wire wire =
-		wire_start_on(script_start_tcp(steps), HF_CLIENT(.command_timeout_ms = 150));
-	wire_acquire(&wire);
-	wire_release(&wire);
-	wire_finish(&wire);
+	wire_play_on(script_start_tcp(steps), HF_CLIENT(.command_timeout_ms = 150), 1);
 }
 
 static void refused_kill_does_no_harm(void **state)
@@ -343,11 +339,7 @@ static void refused_kill_does_no_harm(void **state)
 		S_RELEASE,
 		S_END,
 	};
-	struct wire wire =
-		wire_start_on(script_start_tcp(steps), HF_CLIENT(.command_timeout_ms = 150));
-	wire_acquire(&wire);
-	wire_release(&wire);
-	wire_finish(&wire);
+	wire_play_on(script_start_tcp(steps), HF_CLIENT(.command_timeout_ms = 150), 1);
 }
 
 static void old_connection_is_killed_even_if_an_attempt_fails_in_between(void **state)
@@ -357,11 +349,7 @@ static void old_connection_is_killed_even_if_an_attempt_fails_in_between(void **
 		S_HELLO,       S_EXPECT_ASK,     S_ACCEPT, S_CLOSE,   S_RECONNECTED,
 		S_EXPECT_KILL, S_SEND(":1\r\n"), S_GRANT,  S_RELEASE, S_END,
 	};
-	struct wire wire =
-		wire_start_on(script_start_tcp(steps), HF_CLIENT(.command_timeout_ms = 150));
-	wire_acquire(&wire);
-	wire_release(&wire);
-	wire_finish(&wire);
+	wire_play_on(script_start_tcp(steps), HF_CLIENT(.command_timeout_ms = 150), 1);
 }
 
 /* Checks what the next greeting kills after this reply to CLIENT INFO; NULL: nothing. */
@@ -393,11 +381,8 @@ static void check_killed(const char *info, const char *id, const char *address, 
 		S_END,
 	};
 	const struct script_step *steps = id ? killed : left_alone;
-	struct wire wire = wire_start_on(tcp ? script_start_tcp(steps) : script_start(steps),
-	                                 HF_CLIENT(.command_timeout_ms = 150));
-	wire_acquire(&wire);
-	wire_release(&wire);
-	wire_finish(&wire);
+	wire_play_on(tcp ? script_start_tcp(steps) : script_start(steps),
+	             HF_CLIENT(.command_timeout_ms = 150), 1);
 }
 
 /*
@@ -447,10 +432,7 @@ static void connection_that_was_closed_at_the_other_end_is_killed_too(void **sta
 		S_HELLO,          S_EXPECT_ASK, S_CLOSE,   S_RECONNECTED, S_EXPECT_KILL,
 		S_SEND(":0\r\n"), S_GRANT,      S_RELEASE, S_END,
 	};
-	struct wire wire = wire_start_on(script_start_tcp(steps), NULL);
-	wire_acquire(&wire);
-	wire_release(&wire);
-	wire_finish(&wire);
+	wire_play_on(script_start_tcp(steps), NULL, 1);
 }
 
 static void reset_is_like_a_close(void **state)
@@ -460,10 +442,7 @@ static void reset_is_like_a_close(void **state)
 		S_HELLO,       S_GRANT,          S_EXPECT_RELEASE, S_RESET,      S_RECONNECTED,
 		S_EXPECT_KILL, S_SEND(":0\r\n"), S_EXPECT_RELEASE, S_SEND(GONE), S_END,
 	};
-	struct wire wire = wire_start_on(script_start_tcp(steps), NULL);
-	wire_acquire(&wire);
-	wire_release(&wire);
-	wire_finish(&wire);
+	wire_play_on(script_start_tcp(steps), NULL, 1);
 }
 
 /* ---- queries ---- */

@@ -133,15 +133,20 @@ static inline void wire_release(struct wire *wire)
 }
 
 /* Plays the script to a client that has the lock this many times, one after the other. */
-static inline void wire_play(const struct script_step *steps, const hf_client_options *options,
-                             int times)
+static inline void wire_play_on(struct script *script, const hf_client_options *options, int times)
 {
-	struct wire wire = wire_start(steps, options);
+	struct wire wire = wire_start_on(script, options);
 	for (int i = 0; i < times; i++) {
 		wire_acquire(&wire);
 		wire_release(&wire);
 	}
 	wire_finish(&wire);
+}
+
+static inline void wire_play(const struct script_step *steps, const hf_client_options *options,
+                             int times)
+{
+	wire_play_on(script_start(steps), options, times);
 }
 
 #define WAIT_DONE(wire, wanted, done)                                                              \
