@@ -1,5 +1,6 @@
 /* Grants that replicas acknowledge before they count. */
 #include "live/durable.h"
+#include "live/rivals.h"
 
 /* ---- enough, too few, none ---- */
 

@@ -2,7 +2,7 @@
 #ifndef TESTS_LIVE_FAIR_H
 #define TESTS_LIVE_FAIR_H
 
-#include "live/live.h"
+#include "live/rivals.h"
 
 #define QUEUE   "redisson_lock_queue:{orders}"
 #define ENDS    "redisson_lock_timeout:{orders}"

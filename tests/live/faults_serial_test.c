@@ -1,7 +1,7 @@
 /*
  * Servers that die, freeze, forget, fill up and are not ready, while locks are held and waited for.
  */
-#include "live/live.h"
+#include "live/rivals.h"
 
 #include "support/talk.h"
 

@@ -2,7 +2,7 @@
  * The stories of tokens: they grow with every grant, whichever client is granted the lock and
  * whatever its kind.
  */
-#include "live/live.h"
+#include "live/rivals.h"
 
 #include "support/kinds.h"
 #include "support/proxy.h"

@@ -2,7 +2,7 @@
 #ifndef TESTS_LIVE_GROUP_H
 #define TESTS_LIVE_GROUP_H
 
-#include "live/live.h"
+#include "live/rivals.h"
 
 #define CHANNEL "redisson_lock__channel:{students}"
 

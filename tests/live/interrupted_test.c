@@ -1,5 +1,5 @@
 /* System calls of the library that signals interrupt, or that transfer less than was asked for. */
-#include "live/live.h"
+#include "live/rivals.h"
 
 #include <errno.h>
 #include <poll.h>

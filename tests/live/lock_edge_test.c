@@ -1,5 +1,5 @@
 /* Corners of the lock: calls of one owner at once, interrupted threads, levels of a lost hold. */
-#include "live/live.h"
+#include "live/rivals.h"
 
 #include <signal.h>
 #include <unistd.h>

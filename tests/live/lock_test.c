@@ -2,7 +2,7 @@
  * The stories of the reentrant lock that the table of kinds does not have: its keys, owners and
  * messages.
  */
-#include "live/live.h"
+#include "live/rivals.h"
 
 #define CHANNEL "redisson_lock__channel:{orders}"
 

@@ -1,5 +1,5 @@
 /* Names on the server: made from the names in the program by a prefix or by the caller. */
-#include "live/live.h"
+#include "live/rivals.h"
 
 #include <ctype.h>
 

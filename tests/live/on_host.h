@@ -2,7 +2,7 @@
 #ifndef TESTS_LIVE_ON_HOST_H
 #define TESTS_LIVE_ON_HOST_H
 
-#include "live/live.h"
+#include "live/rivals.h"
 
 #include "support/host.h"
 

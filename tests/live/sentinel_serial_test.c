@@ -1,5 +1,5 @@
 /* Locks on a master that Sentinels watch: it is found, lost, and replaced by another one. */
-#include "live/live.h"
+#include "live/rivals.h"
 
 #include "support/sentinels.h"
 

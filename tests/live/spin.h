@@ -2,7 +2,7 @@
 #ifndef TESTS_LIVE_SPIN_H
 #define TESTS_LIVE_SPIN_H
 
-#include "live/live.h"
+#include "live/rivals.h"
 
 /* The options are those of the client that asks. */
 static inline struct rivals *begin(const hf_lock_options *options)

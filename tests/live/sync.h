@@ -6,6 +6,7 @@
 #define TESTS_LIVE_SYNC_H
 
 #include "live/child.h"
+#include "live/rivals.h"
 
 /* A waiter asks again on its own after 2.4 s at the earliest; when it is woken, it asks at once. */
 #define WOKEN_MS 1500

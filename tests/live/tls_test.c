@@ -1,5 +1,5 @@
 /* TLS to real servers: which certificates are trusted, and that locks work over it. */
-#include "live/live.h"
+#include "live/rivals.h"
 
 #include "support/certs.h"
 #include "support/proxy.h"

@@ -1,5 +1,5 @@
 /* The wall clock of the client's host may be set at any time: nobody asks for it. */
-#include "live/live.h"
+#include "live/rivals.h"
 
 #include <sys/time.h>
 #include <time.h>

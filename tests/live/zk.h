@@ -4,7 +4,7 @@
 #ifndef TESTS_LIVE_ZK_H
 #define TESTS_LIVE_ZK_H
 
-#include "live/live.h"
+#include "live/rivals.h"
 
 #include "support/zk_raw.h"
 #include "support/zookeeper.h"
