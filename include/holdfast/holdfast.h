@@ -2,30 +2,31 @@
  * Holdfast: distributed locks and synchronizers on Redis, Valkey or ZooKeeper. They are
  * wire-compatible with Java's Redisson and Curator, so C and Java processes share the same locks.
  *
- * Caveats first.
+ * Read these caveats first.
  *
  * - A lock is a lease. It is yours from the moment a call grants it until its valid-until, a point
- *   on this host's CLOCK_BOOTTIME; hf_lock_remaining() returns how long that is. The library never
- *   says that you hold a lock beyond it. It cannot stop code that was paused after the check.
+ *   in time on this host's CLOCK_BOOTTIME. hf_lock_remaining() returns how much of that time is
+ *   left. From valid-until on, the library never says that you hold the lock. It cannot stop code
+ *   that was paused after it had checked.
  * - A server that loses its data (flushed, restarted empty, failed over to a replica that lagged)
  *   may grant a lock twice. The first holder is notified as soon as the library finds out.
  * - A request that was sent but not answered has an unknown outcome. The library resolves it on its
- *   own where it can. If time runs out first, the result is HF_EUNKNOWN, never a guess.
- * - In the child of a fork() the parent's handles return HF_EFORKED and send nothing. Open a new
- *   client there.
+ *   own where it can. If the time runs out first, the result is HF_EUNKNOWN, never a guess.
+ * - In the child of a fork() the parent's handles return HF_EFORKED and send nothing. The child has
+ *   to open a client of its own.
  * - A hold belongs to its client. It outlives the thread and the lock handle that acquired it, and
  *   is renewed until it is released or lost, or the client is closed.
  *
  * Conventions.
  *
- * - Functions return 0 or a negative HF_E… number. hf_strerror() returns the text of that number
- *   and hf_error_detail() the facts of the calling thread's last failure.
+ * - Functions return 0 or a negative HF_E… number. hf_strerror() returns the text for that number,
+ *   and hf_error_detail() describes the calling thread's last failure.
  * - Output parameters come last, are named ret_…, and are written on success only. They must not be
  *   NULL unless the comment allows it.
- * - Durations are in milliseconds. 0, or a field that is left out, means the default.
+ * - Durations are in milliseconds. 0 means the default, and so does a field that is left out.
  * - A function marked "Local" sends nothing and never waits for the server. Any other function on a
- *   handle blocks until the server has answered, for command_timeout at most, unless it has a
- *   wait_ms of its own. Opening and closing a lock or another object is local, too.
+ *   handle blocks until the server has answered. It blocks for at most command_timeout, unless it
+ *   has a wait_ms of its own. Opening and closing a lock or another object is local, too.
  * - Every function can be called from any thread, but none from a signal handler. A blocking call
  *   is not a cancellation point. Callbacks must return; they must not longjmp() out. Nor may a
  *   signal handler siglongjmp() out of a call that it has interrupted: no thread could use the
@@ -35,8 +36,8 @@
  *   NULL.
  * - Options are structs that carry their own size, so that later releases can add fields. Create
  *   them with the macros: HF_ACQUIRE(.wait_ms = 5000). NULL stands for all defaults.
- * - "Redis" includes Valkey. Opening an object that the server has no equivalent for returns
- *   HF_ENOTSUP, and the detail says what to use there.
+ * - "Redis" includes Valkey. Opening an object of a kind that the server in use does not have
+ *   returns HF_ENOTSUP, and the detail says what to use instead.
  *
  * Licence: Apache-2.0.
  */
@@ -106,15 +107,16 @@ enum hf_error {
 HF_API const char *hf_strerror(int error);
 
 /*
- * One line with the facts of a failure, such as "lost: lease of 3000 ms ended 2012 ms ago; now held
- * by 5c1e…:7". Read it right after a call of this thread has failed; in a completion callback it is
- * about the call that completed. Never NULL, and valid until this thread's next call. Local.
+ * One line that describes a failure, such as "lost: lease of 3000 ms ended 2012 ms ago; now held by
+ * 5c1e…:7". Read it right after a call has failed, in the same thread. In a completion callback it
+ * describes the call that completed. It is never NULL, and valid until this thread's next call.
+ * Local.
  */
 HF_API const char *hf_error_detail(void);
 
 /* ---- clients -------------------------------------------------------------------------------- */
 
-/* A client is one connection to a server, or one session, with an identity of its own: a UUID. */
+/* A client is one connection to a server, or one session. Its identity is a UUID. */
 typedef struct hf_client hf_client;
 typedef struct hf_lock hf_lock;
 typedef struct hf_owner hf_owner;
@@ -147,29 +149,30 @@ typedef enum hf_log_level { HF_LOG_DEBUG, HF_LOG_INFO, HF_LOG_WARN, HF_LOG_ERROR
 typedef void hf_log_fn(void *arg, hf_log_level level, const char *line);
 
 /*
- * Maps a name of the program to the name on the server: writes that, with its NUL, to ret_name and
- * returns 0; any other result refuses the name. The result must be a valid name, and always the
- * same for the same name. Runs in the thread of the call that was given the name.
+ * Maps a name that the program uses to the name on the server. Writes the latter, with a NUL, to
+ * ret_name and returns 0; any other result rejects the name. The new name must be valid, and must
+ * always be the same for the same name. Runs in the thread that made the call.
  */
 typedef int hf_name_fn(void *arg, const char *name, char *ret_name, size_t size);
 
 /*
- * Every field is optional. A field wins over the URL, and the URL wins over the environment.
+ * Every field is optional. A field takes precedence over the URL, and the URL takes precedence over
+ * the environment.
  *
- * The word before the colon is the name of the setting in the URL's query. There a duration can
- * have a unit, ms, s or m, and a flag is yes or no. docs/settings.md has all of them as a table,
- * with their ranges.
+ * In the comments below, the word before the colon is the name of the setting in the URL's query.
+ * There a duration can have a unit (ms, s or m), and a flag is yes or no. docs/settings.md has a
+ * table of all settings, with their ranges.
  */
 typedef struct hf_client_options {
 	size_t size; /* filled in by HF_CLIENT */
 	/*
-	 * user: User to log in as; the URL's user part can name it too. Default: the server's
-	 * default user. Environment: HOLDFAST_USER. Only for Redis.
+	 * user: User name for the login; the user part of the URL can give it too. Default: the
+	 * server's default user. Environment: HOLDFAST_USER. Only for Redis.
 	 */
 	const char *user;
 	/*
-	 * password: Password; in a URL it stands in the user part, not in the query. Default: none.
-	 * Environment: HOLDFAST_PASSWORD. Only for Redis.
+	 * password: Password; in a URL it belongs in the user part, not in the query. Default:
+	 * none. Environment: HOLDFAST_PASSWORD. Only for Redis.
 	 */
 	const char *password;
 	/*
@@ -178,7 +181,8 @@ typedef struct hf_client_options {
 	 */
 	const char *password_file;
 	/*
-	 * db: Number of the database; the URL's path can name it too. Default: 0. Only for Redis.
+	 * db: Number of the database; the path of the URL can give it too. Default: 0. Only for
+	 * Redis.
 	 */
 	int database;
 	/*
@@ -187,23 +191,23 @@ typedef struct hf_client_options {
 	 */
 	const char *client_name;
 	/*
-	 * tls_ca: File of the certificates to trust. Default: the system's store. Environment:
+	 * tls_ca: File with the certificates to trust. Default: the system's store. Environment:
 	 * HOLDFAST_TLS_CA. Only with TLS.
 	 */
 	const char *tls_ca_file;
 	/*
-	 * tls_cert: File of the client certificate. Default: none. Environment: HOLDFAST_TLS_CERT.
-	 * Only with TLS.
+	 * tls_cert: File with the client certificate. Default: none. Environment:
+	 * HOLDFAST_TLS_CERT. Only with TLS.
 	 */
 	const char *tls_cert_file;
 	/*
-	 * tls_key: File of the client certificate's key. Default: none. Environment:
+	 * tls_key: File with the key of the client certificate. Default: none. Environment:
 	 * HOLDFAST_TLS_KEY. Only with TLS.
 	 */
 	const char *tls_key_file;
 	/*
-	 * tls_server_name: Name that the server's certificate must carry. Default: the URL's host,
-	 * or of several each its own. Only with TLS to Redis.
+	 * tls_server_name: Host name that the server's certificate must contain. Default: the host
+	 * that the client connects to. Only with TLS to Redis.
 	 */
 	const char *tls_server_name;
 	/*
@@ -212,20 +216,20 @@ typedef struct hf_client_options {
 	 */
 	int tls_insecure;
 	/*
-	 * connect_timeout: Limit for a connection attempt, up to a connection that can be used.
-	 * Default: 5000 ms.
+	 * connect_timeout: Time limit for one connection attempt, until the connection is ready for
+	 * use. Default: 5000 ms.
 	 */
 	int64_t connect_timeout_ms;
-	/* command_timeout: Limit for the reply to one command. Default: 3000 ms. */
+	/* command_timeout: Time limit for the reply to one command. Default: 3000 ms. */
 	int64_t command_timeout_ms;
 	/*
-	 * subscribe_timeout: Limit for the reply to one subscription. Default: 7500 ms. Only for
-	 * Redis.
+	 * subscribe_timeout: Time limit for the reply to one subscription. Default: 7500 ms. Only
+	 * for Redis.
 	 */
 	int64_t subscribe_timeout_ms;
 	/*
-	 * watchdog: Lease of locks that are acquired without one; it is renewed at each third.
-	 * Default: 30000 ms.
+	 * watchdog: Lease of locks that are acquired without one; it is renewed whenever a third of
+	 * it has passed. Default: 30000 ms.
 	 */
 	int64_t watchdog_ms;
 	/*
@@ -234,36 +238,36 @@ typedef struct hf_client_options {
 	int watchdog_batch;
 	/* lazy: Connect on first use, not when the client is opened. Default: no. */
 	int lazy;
-	/* Called on changes of a hold's state, with event_arg. */
+	/* Called with event_arg when the state of a hold changes. */
 	hf_event_fn *on_event;
 	void *event_arg;
-	/* Called with what the library has to report, with log_arg; it never prints on its own. */
+	/* Called with log_arg and a line to log. The library never prints anything itself. */
 	hf_log_fn *on_log;
 	void *log_arg;
 	/* Leave a note with this text next to each hold; see hf_info. */
 	const char *describe;
 	/*
-	 * name_prefix: Text put before every name; a program can set map_name instead. Default:
-	 * none.
+	 * name_prefix: Text that is put before every name; a program can set map_name instead.
+	 * Default: none.
 	 */
 	const char *name_prefix;
-	/* Maps names, with map_arg; it wins over name_prefix. Redisson's NameMapper. */
+	/* Maps names, with map_arg. If it is set, name_prefix is ignored. Redisson's NameMapper. */
 	hf_name_fn *map_name;
 	void *map_arg;
 	/*
 	 * fair_wait: How long a fair waiter without a deadline keeps its place among Java's waiters
-	 * when its turn is overdue. Default: 300000 ms. Only for Redis.
+	 * once its turn is overdue. Default: 300000 ms. Only for Redis.
 	 */
 	int64_t fair_wait_ms;
 	/*
-	 * peer_skew: How far the clocks of Java peers may be off; holds of permits and groups count
-	 * as valid for this much less, at most a quarter of their lease. Default: 1000 ms. Only for
-	 * Redis.
+	 * peer_skew: How far the clocks of Java peers may be off; this time, but at most a quarter
+	 * of the lease, is subtracted from the validity of permits and groups. Default: 1000 ms.
+	 * Only for Redis.
 	 */
 	int64_t peer_skew_ms;
 	/*
-	 * session: Session timeout to request from the servers; watchdog, if given, wins. Default:
-	 * 30000 ms. Only for ZooKeeper.
+	 * session: Session timeout to request from the servers; watchdog, if given, takes
+	 * precedence. Default: 30000 ms. Only for ZooKeeper.
 	 */
 	int64_t session_ms;
 	/*
@@ -272,18 +276,18 @@ typedef struct hf_client_options {
 	 */
 	const char *auth;
 	/*
-	 * acl: Who may use our nodes: creator or open. Default: creator with auth, otherwise open.
-	 * Only for ZooKeeper.
+	 * acl: Who may use the nodes that this client creates: creator or open. Default: creator
+	 * with auth, otherwise open. Only for ZooKeeper.
 	 */
 	const char *acl;
 	/*
-	 * sentinel_user: User to log in as at the Sentinels. Default: the Sentinels' default user.
-	 * Environment: HOLDFAST_SENTINEL_USER. Only for Sentinel.
+	 * sentinel_user: User name for the login at the Sentinels. Default: the Sentinels' default
+	 * user. Environment: HOLDFAST_SENTINEL_USER. Only for Sentinel.
 	 */
 	const char *sentinel_user;
 	/*
-	 * sentinel_password: Password for the Sentinels; a URL names its file instead. Default:
-	 * none. Environment: HOLDFAST_SENTINEL_PASSWORD. Only for Sentinel.
+	 * sentinel_password: Password for the Sentinels; in a URL, use sentinel_password_file
+	 * instead. Default: none. Environment: HOLDFAST_SENTINEL_PASSWORD. Only for Sentinel.
 	 */
 	const char *sentinel_password;
 	/*
@@ -292,13 +296,13 @@ typedef struct hf_client_options {
 	 */
 	const char *sentinel_password_file;
 	/*
-	 * sharded: How releases are announced on a cluster: auto, on or off; as Java does it.
-	 * Default: auto. Only for Redis.
+	 * sharded: Whether releases on a cluster use sharded pub/sub: auto, on or off; must match
+	 * Java's setting. Default: auto. Only for Redis.
 	 */
 	const char *sharded;
 	/*
-	 * nat: Where nodes are reached that Sentinels or a cluster name, as from:to or
-	 * from:port:to:port, with commas between them. Default: none. Only for Redis.
+	 * nat: Addresses to use instead of those that Sentinels or a cluster report, as from:to or
+	 * from:port:to:port, separated by commas. Default: none. Only for Redis.
 	 */
 	const char *nat;
 	/*
@@ -307,13 +311,13 @@ typedef struct hf_client_options {
 	 */
 	int replicas;
 	/*
-	 * sync_timeout: Limit for replicas to acknowledge a grant. Default: 1000 ms. Only for
+	 * sync_timeout: Time limit for replicas to acknowledge a grant. Default: 1000 ms. Only for
 	 * Redis.
 	 */
 	int64_t sync_timeout_ms;
 	/*
-	 * metrics: Measure how long locks are waited for and held; hf_client_metrics() writes it.
-	 * Default: no.
+	 * metrics: Measure how long locks are waited for and held; hf_client_metrics() writes the
+	 * results. Default: no.
 	 */
 	int64_t metrics;
 	/*
@@ -326,7 +330,8 @@ typedef struct hf_client_options {
 #define HF_CLIENT(...) (&(hf_client_options){.size = sizeof(hf_client_options), __VA_ARGS__})
 
 /*
- * Opens a client for the server of the URL and connects to it. A NULL URL takes $HOLDFAST_URL.
+ * Opens a client for the server that the URL names, and connects to it. If the URL is NULL,
+ * $HOLDFAST_URL is used.
  *
  *   redis://[[user]:password@]host[:6379][/db][?option=value&…]   TCP
  *   rediss://…                                                    TLS; certificate, name checked
@@ -339,24 +344,26 @@ typedef struct hf_client_options {
  *   zk://host[:2181][,host[:2181]…][/chroot][?option=value&…]     ZooKeeper; the chroot must exist
  *   zks://host[:2281]…                                            the same with TLS
  *
- * rediss, valkey and valkeys take several hosts, +sentinel and +cluster as well. The Sentinels are
- * asked again every second and announce each new master; the connection to the old one is given up
- * at once, and holds that the new one does not know are reported lost.
+ * Several hosts, +sentinel and +cluster are also possible with rediss, valkey and valkeys. The
+ * client asks the Sentinels for the master every second, and they also announce each new one. When
+ * the master changes, the connection to the old one is closed at once, and holds that are missing
+ * at the new one are reported as lost.
  *
- * The nodes of a cluster are asked which master serves which slot. There is a connection to each
- * master in use, of at most 128, and redirections are followed. A cluster has only database 0.
- * A URL with one host that turns out to be a node of a cluster is used as redis+cluster://host.
+ * The client asks the nodes of a cluster which master serves which slot. It has one connection to
+ * each master that it uses, 128 at most, and follows redirections. A cluster has only database 0. A
+ * URL with one host is treated as redis+cluster://host if that host turns out to be a node of a
+ * cluster.
  *
  * zks:// needs tls_ca, tls_cert and tls_key, and a libzookeeper_mt that was built with OpenSSL.
- * Debian's was not, which is HF_ENOTSUP. That library trusts the system's store in addition to
- * tls_ca, and does not check host names. If that is not enough, use zk:// to a local tunnel that
- * does, such as stunnel or socat.
+ * Debian's was not, so it returns HF_ENOTSUP. libzookeeper_mt trusts the system's store in addition
+ * to tls_ca, and does not check host names. If that is not secure enough, use zk:// to a local
+ * tunnel that checks them, such as stunnel or socat.
  *
- * Blocks until the connection can be used, for connect_timeout at most; with lazy it does not
- * connect. Starts one thread, the keeper. The caller owns the client and closes it.
+ * Blocks until the connection is ready for use, for at most connect_timeout. With lazy it does not
+ * connect. It starts one thread, the keeper. The caller owns the client and closes it.
  *
  * HF_EINVAL: a part of the URL or an option is wrong; the detail names it. HF_EUNREACHABLE,
- * HF_EAUTH, HF_ETLS, HF_EPROTOCOL, HF_EREFUSED: no usable connection; the detail says why.
+ * HF_EAUTH, HF_ETLS, HF_EPROTOCOL, HF_EREFUSED: there is no usable connection; the detail says why.
  * HF_ENOMEM, HF_ESYSTEM.
  */
 HF_API int hf_client_open(const char *url, const hf_client_options *options,
@@ -364,38 +371,41 @@ HF_API int hf_client_open(const char *url, const hf_client_options *options,
 
 /*
  * Releases all holds, completes every waiting call with HF_ECLOSED, stops the client's threads and
- * runs the callbacks that are left. Waits one second at most for the releases, and on ZooKeeper two
- * more for the session to close. Handles that were opened on the client stay valid, return
- * HF_ECLOSED and are closed as usual.
+ * runs the callbacks that are still due. Waits for the releases for at most one second, and on
+ * ZooKeeper for at most two more seconds until the session is closed. Handles that were opened on
+ * the client stay valid: their functions return HF_ECLOSED, and they are closed as usual.
  *
- * HF_EINVAL, and nothing happens, inside one of the client's own callbacks. In a forked child it
- * only closes descriptors.
+ * Inside one of the client's own callbacks it does nothing and returns HF_EINVAL. In a forked child
+ * it only closes descriptors.
  */
 HF_API int hf_client_close(hf_client *client);
 
 /* The identity of this client in owner names on the server: 36 characters and a NUL. Local. */
 HF_API int hf_client_uuid(hf_client *client, char ret_uuid[37]);
 
-/* Makes one round trip to the server; ret_us can be NULL and receives its microseconds. */
+/*
+ * Makes one round trip to the server. ret_us receives its duration in microseconds; it can be NULL.
+ */
 HF_API int hf_client_ping(hf_client *client, int64_t *ret_us);
 
 /*
- * The lease of locks that are acquired without one. On Redis this is watchdog. On ZooKeeper it is
- * the part of the session, as negotiated with the servers, that can be relied on; before there is a
- * session it is the one to request. Local.
+ * Returns the lease of locks that are acquired without one. On Redis this is the setting watchdog.
+ * On ZooKeeper it is the part of the negotiated session timeout that can be relied on; before there
+ * is a session, it is computed from the timeout that will be requested. Local.
  */
 HF_API int hf_client_lease(hf_client *client, int64_t *ret_ms);
 
 /*
  * For event loops: returns a descriptor that becomes readable when callbacks are due, or an error.
  * From the first call on, callbacks run only inside hf_client_dispatch(), and there is no
- * dispatcher thread. The descriptor belongs to the client. HF_EINVAL inside a callback. Local.
+ * dispatcher thread. The descriptor belongs to the client. Returns HF_EINVAL inside a callback.
+ * Local.
  */
 HF_API int hf_client_fd(hf_client *client);
 
 /*
- * Runs all callbacks that are due, in the calling thread. Returns how many it ran, or an error:
- * HF_EINVAL before the first hf_client_fd(). Local.
+ * Runs all callbacks that are due, in the calling thread. Returns the number of callbacks that it
+ * ran, or an error. HF_EINVAL: hf_client_fd() has not been called yet. Local.
  */
 HF_API int hf_client_dispatch(hf_client *client);
 
@@ -440,10 +450,10 @@ typedef struct hf_node {
 } hf_node;
 
 /*
- * What the client has at each of its servers: on a Cluster at each master, elsewhere at the one
- * server that is used. Returns the number of servers, or an error. If i is less than that number,
- * ret_node->size bytes are written about the i-th of them. A Cluster's masters may change between
- * two calls. Local.
+ * Describes the client's connection to one of its servers. On a Cluster these are the masters;
+ * elsewhere there is only the one server that is used. Returns the number of servers, or an error.
+ * If i is less than that number, ret_node->size bytes about the i-th server are written. The
+ * masters of a Cluster may change between two calls. Local.
  *
  *     hf_node node = {.size = sizeof node};
  *     for (int i = 0; i < hf_client_node(client, i, &node); i++)
@@ -454,9 +464,11 @@ HF_API int hf_client_node(hf_client *client, int i, hf_node *ret_node);
 /* ---- metrics -------------------------------------------------------------------------------- */
 
 /*
- * What a client has measured since it was opened with .metrics, and what it holds now, as text for
- * Prometheus and for every other collector that reads OpenMetrics. docs/metrics.md describes each
- * family. The library measures and writes text; it has no thread, no socket and no file for that.
+ * A client that was opened with .metrics measures how long its calls wait and how long its locks
+ * are held. The functions below write the results, and what the client holds now, as text for
+ * Prometheus and every other collector that reads OpenMetrics. docs/metrics.md describes each
+ * metric family. The library only measures and writes text: it starts no thread and opens no socket
+ * for that.
  */
 typedef enum hf_metrics_format {
 	HF_OPENMETRICS = 0, /* application/openmetrics-text; version=1.0.0; charset=utf-8 */
@@ -470,8 +482,8 @@ typedef struct hf_metrics_options {
 	const char *labels;
 	/*
 	 * Split the gauges holdfast_held, holdfast_waiting and holdfast_hold_oldest_seconds by the
-	 * names of locks: this many names, 1000 at most, for which most calls wait now. All others
-	 * are together under name="". 0: the gauges are not split.
+	 * names of locks. Only this many names are shown, 1000 at most: those for which most calls
+	 * wait now. All others are combined under name="". 0: the gauges are not split.
 	 */
 	int64_t per_name;
 	/* Not 0: leave out "# EOF", the last line of OpenMetrics, to add families of your own. */
@@ -480,27 +492,31 @@ typedef struct hf_metrics_options {
 
 #define HF_METRICS(...) (&(hf_metrics_options){.size = sizeof(hf_metrics_options), __VA_ARGS__})
 
-/* Takes a piece of a text, in the calling thread. Any result other than 0 ends it. */
+/*
+ * Called with one piece of the text, in the calling thread. Any result other than 0 ends the
+ * output.
+ */
 typedef int hf_text_fn(void *arg, const char *bytes, size_t length);
 
 /*
- * Writes the metrics of the client. Returns 0, what write() returned if that was not 0, or an
- * error. HF_EINVAL: the client was opened without .metrics, or an option is wrong. HF_ENOMEM.
- * Local.
+ * Passes the metrics of the client to write(), in pieces. Returns 0, or the result of write() if
+ * that was not 0, or an error. HF_EINVAL: the client was opened without .metrics, or an option is
+ * wrong. HF_ENOMEM. Local.
  */
 HF_API int hf_client_metrics(hf_client *client, const hf_metrics_options *options,
                              hf_text_fn *write, void *arg);
 
 /*
- * Writes the metrics into a file, for the textfile collector of node_exporter: in the format
+ * Writes the metrics into a file, for the textfile collector of node_exporter. The format is always
  * HF_PROMETHEUS, whatever the options say. Readers see the old file or the new one, never a part:
- * the text goes into a file next to it, with mode 0644, which then takes its name. HF_ESYSTEM: it
- * cannot be written, and the detail says why; the old file is still there.
+ * the text is written to a temporary file in the same folder, with mode 0644, which is then
+ * renamed. HF_ESYSTEM: the file cannot be written, and the detail says why; the old file is
+ * unchanged.
  */
 HF_API int hf_client_metrics_file(hf_client *client, const char *path,
                                   const hf_metrics_options *options);
 
-/* What a histogram is about. Those of acquires and holds have all kinds of lock together. */
+/* What a histogram measures. The histograms of acquires and holds combine all kinds of lock. */
 typedef enum hf_histogram_id {
 	HF_HISTOGRAM_WAIT = 1,    /* acquires that were granted: seconds waited */
 	HF_HISTOGRAM_WAIT_FAILED, /* all other acquires: seconds waited */
@@ -530,18 +546,18 @@ HF_API int hf_histogram_get(hf_client *client, hf_histogram_id id, hf_histogram 
 /* ---- owners and cancel tokens --------------------------------------------------------------- */
 
 /*
- * An owner is what a hold belongs to inside this process. By default that is the calling thread.
- * Create an owner for tasks that move between threads and for asynchronous calls. It works with
- * every client. The caller owns it; freeing it releases nothing. Local.
+ * Inside this process, every hold belongs to an owner. By default that is the calling thread.
+ * Create an owner of your own for tasks that move between threads and for asynchronous calls. It
+ * works with every client. The caller frees it, which releases nothing. Local.
  */
 HF_API int hf_owner_new(hf_owner **ret_owner);
 HF_API void hf_owner_free(hf_owner *owner);
 
 /*
- * A token that cancels the calls it is passed to. It stays fired: later calls with it return
- * HF_ECANCELLED at once. The caller owns it, and it must outlive the calls that use it. It can be
- * fired in any thread, also in callbacks. In the child of a fork() a token of the parent cancels
- * the child's calls only. Local.
+ * A token that cancels the calls to which it is passed. Once fired it stays fired: later calls with
+ * it return HF_ECANCELLED at once. The caller owns it, and it must outlive the calls that use it.
+ * It can be fired in any thread, and also in callbacks. In the child of a fork(), a token that the
+ * parent created cancels only the child's calls. Local.
  */
 HF_API int hf_cancel_new(hf_cancel **ret_cancel);
 HF_API void hf_cancel_fire(hf_cancel *cancel);
@@ -550,17 +566,18 @@ HF_API void hf_cancel_free(hf_cancel *cancel);
 /* ---- locks ---------------------------------------------------------------------------------- */
 
 /*
- * The kinds of locks, with Redisson's name for each. All but HF_READ are exclusive; between
+ * The kinds of locks, with Redisson's name for each. All except HF_READ are exclusive: among
  * Holdfast processes they exclude every other hold of the same name, whatever its kind. Java's
- * read-write lock does not see the other kinds, so with Java peers use one kind for one name. An
- * owner that acquires a name which it holds as another kind would wait for itself: HF_EDEADLOCK.
+ * read-write lock does not see the other kinds, so if Java programs take part, use each name for
+ * one kind only. An owner that already holds a name as another kind gets HF_EDEADLOCK, because it
+ * would wait for itself.
  *
  * On ZooKeeper, HF_REENTRANT, HF_FAIR and HF_FENCED are the same lock, Curator's InterProcessMutex.
- * HF_READ and HF_WRITE are its InterProcessReadWriteLock. HF_SIMPLE and HF_SIMPLE_FAIR are its
- * InterProcessSemaphoreMutex, which does not see the other kinds. HF_SPIN does not exist. Waiters
- * are served in order, except for HF_PLAIN.
+ * HF_READ and HF_WRITE are Curator's InterProcessReadWriteLock. HF_SIMPLE and HF_SIMPLE_FAIR are
+ * its InterProcessSemaphoreMutex, which does not see the other kinds. HF_SPIN does not exist there.
+ * Waiters are served in order, except those of HF_PLAIN.
  *
- * A counted lock can be acquired again by its owner; each acquire needs a release of its own.
+ * The owner of a counted lock can acquire it again; each acquire needs a release of its own.
  */
 typedef enum hf_kind {
 	/* getLock(): counted, waiters in no particular order. */
@@ -578,7 +595,7 @@ typedef enum hf_kind {
 	HF_FENCED = 5,
 	/* getSpinLock(): counted; a waiter polls, and a release publishes nothing. */
 	HF_SPIN = 6,
-	/* getNonReentrantLock(): if its owner acquires it again, that is HF_EDEADLOCK. */
+	/* getNonReentrantLock(): an owner that acquires it again gets HF_EDEADLOCK. */
 	HF_SIMPLE = 7,
 	/* getNonReentrantFairLock(): the same, first come, first served. */
 	HF_SIMPLE_FAIR = 8,
@@ -586,8 +603,8 @@ typedef enum hf_kind {
 	HF_PLAIN = 9,
 	/*
 	 * Leadership: an acquire makes its caller a candidate until it is elected, and a release
-	 * resigns. Curator's LeaderLatch; on Redis a fair lock. A candidate can say who it is with
-	 * .value, and hf_client_inspect() reports all candidates.
+	 * resigns. Curator's LeaderLatch; on Redis a fair lock. A candidate can identify itself
+	 * with .value, and hf_client_inspect() reports all candidates.
 	 */
 	HF_LEADER = 10
 } hf_kind;
@@ -595,9 +612,9 @@ typedef enum hf_kind {
 typedef struct hf_lock_options {
 	size_t size; /* filled in by HF_LOCK */
 	/*
-	 * HF_SPIN only. The pause between two attempts begins at spin_ms (default 1). Each time it
-	 * is multiplied by spin_factor (default 2) and a random part is added, up to spin_max_ms
-	 * (default 128). With a factor of 1 it stays at spin_ms (default 64).
+	 * HF_SPIN only. The first pause between two attempts is spin_ms long (default 1). Each
+	 * further pause is spin_factor times as long (default 2), plus a random part, up to
+	 * spin_max_ms (default 128). With a factor of 1 every pause is spin_ms long (default 64).
 	 */
 	int64_t spin_ms;
 	int64_t spin_max_ms;
@@ -611,8 +628,9 @@ typedef struct hf_lock_options {
  * and any number of threads can share a handle. The caller owns the handle and closes it. Local.
  *
  * A name is 1 to 512 bytes of UTF-8 without control characters. Braces are allowed only as a
- * closed, non-empty tag: "orders", "{orders}:42". On ZooKeeper the name is a path below the chroot:
- * "shop/orders". Any other name is HF_EINVAL, and the detail says why.
+ * closed, non-empty tag: "orders" and "{orders}:42" are valid. On ZooKeeper the name is a path
+ * below the chroot, such as "shop/orders". Any other name returns HF_EINVAL, and the detail says
+ * why.
  */
 HF_API int hf_lock_open(hf_client *client, hf_kind kind, const char *name, hf_lock **ret_lock);
 HF_API int hf_lock_open_with(hf_client *client, hf_kind kind, const char *name,
@@ -620,49 +638,52 @@ HF_API int hf_lock_open_with(hf_client *client, hf_kind kind, const char *name,
 
 /*
  * Opens a handle for several values of one group, which are locked together or not at all. They are
- * stored in one hash: Redisson's getMultiLock(group, values), as a Java client with StringCodec
- * does it. Counted. 1 to 100 values; their order has no meaning, and duplicates count once.
- * HF_ENOTSUP on ZooKeeper. Local.
+ * stored in one hash. This is Redisson's getMultiLock(group, values) in a Java client that uses
+ * StringCodec. The lock is counted. There can be 1 to 100 values; their order does not matter, and
+ * duplicates count once. HF_ENOTSUP on ZooKeeper. Local.
  */
 HF_API int hf_lock_open_group(hf_client *client, const char *group, const char *const *values,
                               size_t n, hf_lock **ret_lock);
 
 /*
- * Opens a multi lock: several locks as one, of any kinds and on any clients. An acquire takes all
- * of them or none, within one deadline. It takes them in the order of their names, whatever order
- * they are given in, so two multi locks over the same locks cannot wait for each other. Locks with
- * equal names are ordered by the URLs of their servers, which must then be the same everywhere.
+ * Opens a multi lock, which combines several locks of any kinds and on any clients. An acquire
+ * takes all of them or none, within one deadline. It takes them in the order of their names,
+ * whatever the order of the array, so two multi locks over the same locks cannot wait for each
+ * other. Locks with equal names are taken in the order of their servers' URLs, which must then be
+ * the same everywhere.
  *
  * 1 to 64 members, none of them a multi or red lock. The members' handles are copied and can be
  * closed. Local.
  *
  * All functions work on it except hf_lock_holder(), hf_lock_identity(), hf_lock_revoke(),
- * hf_lock_remove_waiter() and those for tokens. If one fails for a member, it is undone or reported
- * for the whole, and the detail names the member. Remaining and ttl are the least of all members;
- * is_locked is 1 if any member is locked.
+ * hf_lock_remove_waiter() and those for tokens. If a call fails for one member, either its effect
+ * on the others is undone, or the failure is that of the whole lock; the detail names the member.
+ * hf_lock_remaining() and hf_lock_ttl() return the least value of all members, and
+ * hf_lock_is_locked() is 1 if any member is locked.
  */
 HF_API int hf_lock_open_multi(hf_lock *const *members, size_t n, hf_lock **ret_lock);
 
 /*
- * Opens a red lock: one lock on several independent servers, held while a majority of them holds
- * it. A server that is down or loses its data does not lose the lock. Pass the lock of each server,
- * 3 to 15 of them, each on a client of its own; their handles are copied and can be closed.
+ * Opens a red lock: one lock on several independent servers, which is held while a majority of them
+ * holds it. It survives a server that is down or loses its data. Pass one lock for each server, 3
+ * to 15 in total, each opened on a client of its own. Their handles are copied and can be closed.
  *
- * An acquire asks all servers at once and gives each of them only a short time. 0: a majority
- * granted the lock, and the lease, less the time that this took and the drift of clocks, has not
- * expired. Remaining is what the majority guarantees. While a level without a lease is open, a
- * member that is lost is acquired again, and one that could not be reached joins once it can be. A
- * member's loss is an event of that member; hf_lock_state() says whether the red lock is lost.
- * Handles with the same members are the same lock.
+ * An acquire asks all servers at once and gives each of them only a short time. It returns 0 if a
+ * majority granted the lock and the lease, less the time that this took and the drift of the
+ * clocks, has not expired. hf_lock_remaining() returns how long the majority guarantees the lock.
+ * While a level without a lease is open, a member that was lost is acquired again, and a member
+ * that could not be reached is acquired once its server can be reached. If a member is lost, the
+ * event is about that member; hf_lock_state() says whether the red lock is lost. Handles with the
+ * same members are the same lock.
  *
- * Blocks for one second at most, to find out from the servers whether they are independent; one
- * that does not answer counts as independent. HF_EINVAL: two members are on the same server, or on
- * a server and its replica. HF_EDENIED: a server does not allow INFO. HF_ENOTSUP: a member is on
- * ZooKeeper. An acquire returns HF_ENOQUORUM if too few servers answered.
+ * Blocks for at most one second, to find out from the servers whether they are independent. A
+ * server that does not answer counts as independent. HF_EINVAL: two members are on the same server,
+ * or on a server and its replica. HF_EDENIED: a server does not allow INFO. HF_ENOTSUP: a member is
+ * on ZooKeeper. An acquire returns HF_ENOQUORUM if too few servers answered.
  */
 HF_API int hf_lock_open_red(hf_lock *const *members, size_t n, hf_lock **ret_lock);
 
-/* Frees the handle. Its holds remain: they belong to the client. Local. */
+/* Frees the handle. Its holds remain, because they belong to the client. Local. */
 HF_API void hf_lock_close(hf_lock *lock);
 
 /* As wait_ms: try once, and do not wait for the lock. */
@@ -685,25 +706,26 @@ typedef struct hf_acquire_options {
 	 */
 	int token;
 	/*
-	 * 1: an event HF_REVOKED reports each time that hf_lock_revoke() or Java asks for the hold.
-	 * The first level decides. HF_ENOTSUP on Redis, and for multi and red locks.
+	 * 1: each time that hf_lock_revoke() or a Java program asks for the hold, an event
+	 * HF_REVOKED reports it. The first level decides this for the whole hold. HF_ENOTSUP on
+	 * Redis, and for multi and red locks.
 	 */
 	int revocable;
 	/*
-	 * A text for others to read with hf_info_text(), 1000 bytes at most. On ZooKeeper it is the
-	 * data of the node from the start of the wait: the id of Curator's LeaderLatch (HF_LEADER)
-	 * or LeaderSelector (HF_REENTRANT). On Redis it replaces the text of .describe while the
-	 * lock is held, if the client has .describe. HF_EINVAL for multi and red locks.
+	 * A text that others can read with hf_info_text(), 1000 bytes at most. On ZooKeeper it is
+	 * stored in the node from the start of the wait, and is the id of Curator's LeaderLatch
+	 * (HF_LEADER) or LeaderSelector (HF_REENTRANT). On Redis it needs a client with .describe,
+	 * and replaces that text while the lock is held. HF_EINVAL for multi and red locks.
 	 */
 	const char *value;
 	/*
-	 * Redis only: the grant counts once this many replicas have acknowledged it, 100 at most.
-	 * 0: the client's setting; -1: none. They have sync_timeout for that, in addition to
-	 * wait_ms, and twice as long if other grants are being acknowledged already. If fewer do so
-	 * in that time, the call returns HF_ENOREPLICAS, even if the server has fewer replicas than
-	 * that. The promise is about the grant, not about later renewals; docs/guarantees.md says
-	 * what it is worth. HF_ENOTSUP on ZooKeeper, where a majority of the ensemble acknowledges
-	 * every grant, and for red locks.
+	 * Redis only: the number of replicas, 100 at most, that must acknowledge the grant before
+	 * it counts. 0: the client's setting; -1: none. The replicas have sync_timeout for that, in
+	 * addition to wait_ms, or twice that time if other grants are already being acknowledged.
+	 * If too few acknowledge it in that time, the call returns HF_ENOREPLICAS, even if the
+	 * server does not have that many replicas. This covers the grant but not later renewals;
+	 * docs/guarantees.md says how much it is worth. HF_ENOTSUP for red locks, and on ZooKeeper,
+	 * where a majority of the ensemble acknowledges every grant.
 	 */
 	int64_t replicas;
 } hf_acquire_options;
@@ -711,20 +733,23 @@ typedef struct hf_acquire_options {
 #define HF_ACQUIRE(...) (&(hf_acquire_options){.size = sizeof(hf_acquire_options), __VA_ARGS__})
 
 /*
- * Acquires the lock, or one more level of it if this owner holds it already. Blocks for wait_ms.
+ * Acquires the lock, or one more level of it if this owner holds it already. Blocks for at most
+ * wait_ms.
  *
- * 0: held, and valid now. A nested level never shortens the lease. If the hold before was lost,
- * this is the first level of a new one, and the levels of the old one need no release any more.
+ * 0: held, and valid now. A nested level never shortens the lease. If the owner's previous hold was
+ * lost, this is the first level of a new hold, and the levels of the old one need not be released
+ * any more.
  * HF_EBUSY (HF_NOWAIT only), HF_ETIMEDOUT, HF_ECANCELLED: not held; nothing stays on the server.
- * HF_ELOST: a nested acquire found that the outer hold is gone, or the lease expired before this
- * thread ran again.
- * HF_EDEADLOCK: this owner already holds the lock in a way that excludes this; see the kinds.
+ * HF_ELOST: a nested acquire found that the outer hold is gone, or the lease had expired by the
+ * time this thread ran again.
+ * HF_EDEADLOCK: this owner already holds the lock in a way that excludes the new hold; see hf_kind.
  * HF_EUNKNOWN: an attempt was sent but not answered in time. Whatever it left on the server is
  * removed in the background or expires with its lease. This owner does not hold the lock.
  * HF_ECONFLICT: the key exists but is not a lock, or is another kind of lock; nothing was changed.
- * HF_ENOREPLICAS: granted, but too few replicas acknowledged that in time; the detail has both
- * numbers. It was released. HF_EUNKNOWN can also mean that the replicas could not be asked.
- * HF_EUNREACHABLE: there was no connection for the whole time.
+ * HF_ENOREPLICAS: the lock was granted, but too few replicas acknowledged that in time, so it was
+ * released. The detail has both numbers. If the replicas could not be asked, the result can also be
+ * HF_EUNKNOWN.
+ * HF_EUNREACHABLE: there was no connection during the whole wait.
  * Other errors mean what hf_strerror() says.
  */
 HF_API int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *options);
@@ -741,80 +766,91 @@ typedef struct hf_release_options {
 
 /*
  * Releases one level. From the start of the call that level counts as released, whatever the result
- * is, and once the last level is released the lock is never renewed again. Blocks for wait_ms.
+ * is. Once the release of the last level has begun, the lock is never renewed again. Blocks for at
+ * most wait_ms.
  *
  * 0: released.
- * HF_ENOTHELD: this owner does not hold the lock. If another one of this client does, the detail
- * names it; usually the lock was acquired in another thread, without an hf_owner.
- * HF_EBUSY: another call of this owner on this lock was in progress all the time. Nothing was
+ * HF_ENOTHELD: this owner does not hold the lock. If another owner of this client does, the detail
+ * names it. The usual reason is that the lock was acquired in another thread, without an hf_owner.
+ * HF_EBUSY: another call of this owner on this lock was in progress the whole time. Nothing was
  * released.
  * HF_ELOST: the lock had already been lost; the detail says why and who holds it now. Each level
  * returns this, until all are released or this owner has acquired the lock again.
  * HF_EUNKNOWN: no reply within wait_ms. The library keeps trying in the background until the lease
  * has expired.
  *
- * It needs no memory, except for a multi or red lock whose members were acquired one by one. An
- * asynchronous release does: after HF_ENOMEM or HF_ESYSTEM nothing was released, except that a
- * multi or red lock is released in the background.
+ * A blocking release allocates no memory, unless it is for a multi or red lock whose members were
+ * acquired one by one. An asynchronous release needs memory. If it returns HF_ENOMEM or
+ * HF_ESYSTEM, nothing was released, except that a multi or red lock is then released in the
+ * background.
  */
 HF_API int hf_lock_release(hf_lock *lock);
 HF_API int hf_lock_release_with(hf_lock *lock, const hf_release_options *options);
 
 /*
  * Extends the hold so that it lasts at least lease_ms from now; never shortens it.
- * HF_ENOTHELD, HF_ELOST. HF_EUNKNOWN: not answered; the hold continues as it was.
+ * HF_ENOTHELD, HF_ELOST: as for a release. HF_EUNKNOWN: there was no answer; the hold continues as
+ * before.
  */
 HF_API int hf_lock_extend(hf_lock *lock, hf_owner *owner, int64_t lease_ms);
 
 /*
- * For operators: takes the lock away from whichever owner holds it, and wakes the waiters. The
- * holder finds out at its next renewal, on ZooKeeper within half a second. ret_was_held can be
- * NULL and receives 1 or 0.
+ * For operators: takes the lock away from its holder, whichever owner that is, and wakes the
+ * waiters. The holder finds out at its next renewal, or on ZooKeeper within half a second.
+ * ret_was_held receives 1 if the lock was held, otherwise 0; it can be NULL.
  */
 HF_API int hf_lock_force_release(hf_lock *lock, int *ret_was_held);
 
 /*
- * For operators: removes one waiter, named as by hf_info_waiter(), from the server's queue. A Java
- * waiter that died keeps its place for minutes; a waiter that is alive joins the queue again.
- * ret_removed can be NULL and receives 1, or 0 if it was not waiting. HF_ENOTSUP: the lock has no
- * queue on the server; on Redis only fair locks and leaders have one.
+ * For operators: removes one waiter from the server's queue. hf_info_waiter() returns its name.
+ * This is for Java waiters, which keep their place for minutes after they have died; a waiter that
+ * is alive joins the queue again. ret_removed receives 1, or 0 if there was no such waiter; it can
+ * be NULL. HF_ENOTSUP: the lock has no queue on the server; on Redis only fair locks and leaders
+ * have one.
  */
 HF_API int hf_lock_remove_waiter(hf_lock *lock, const char *waiter, int *ret_removed);
 
 /*
- * Asks the current holders to give the lock up: Curator's Revoker. Holders that acquired it as
- * revocable are notified on every call, Java holders included, and decide for themselves; others do
- * not notice. The text they left to read (.value, .describe) is overwritten. ret_asked can be NULL
- * and receives 1, or 0 if nobody holds the lock. HF_ENOTSUP on Redis, and for multi and red locks.
+ * Asks the current holders to give the lock up. This is Curator's Revoker. Holders that acquired
+ * the lock as revocable, Java holders included, are notified by every call, and decide for
+ * themselves; others do not notice. The request overwrites the text that the holder left for others
+ * (.value, .describe). ret_asked receives 1, or 0 if nobody holds the lock; it can be NULL.
+ * HF_ENOTSUP on Redis, and for multi and red locks.
  */
 HF_API int hf_lock_revoke(hf_lock *lock, int *ret_asked);
 
-/* Ask the server whether anybody holds the lock, whether this owner does, and how many levels. */
+/*
+ * These ask the server: whether anybody holds the lock, whether this owner does, and how many
+ * levels this owner holds.
+ */
 HF_API int hf_lock_is_locked(hf_lock *lock, int *ret_locked);
 HF_API int hf_lock_is_held(hf_lock *lock, hf_owner *owner, int *ret_held);
 HF_API int hf_lock_hold_count(hf_lock *lock, hf_owner *owner, int64_t *ret_count);
 
-/* How long the server keeps the lock: -2 if it is free, -1 if it does not expire. */
+/*
+ * Returns the time until the server lets the lock expire: -2 if it is free, -1 if it does not
+ * expire.
+ */
 HF_API int hf_lock_ttl(hf_lock *lock, int64_t *ret_ttl_ms);
 
 /*
- * The holder's identity on the server: "<uuid>:<number>", on ZooKeeper the name of its node. Empty
- * if the lock is free; one of them if there are several holders. Truncated to size, NUL included.
- * HF_ENOTSUP for multi and red locks.
+ * The holder's identity on the server: "<uuid>:<number>", or on ZooKeeper the name of its node. It
+ * is empty if the lock is free. If there are several holders, it is that of one of them. It is
+ * truncated to size, NUL included. HF_ENOTSUP for multi and red locks.
  */
 HF_API int hf_lock_holder(hf_lock *lock, char *ret_holder, size_t size);
 
 /*
- * The token of this owner's hold: a number that grows with every grant of the name to any owner,
- * for the protected resource to check. 0 if the hold has no token. HF_ENOTHELD without a hold;
- * HF_EINVAL for HF_READ, groups, multi and red locks. Local.
+ * The token of this owner's hold: a number that grows with every grant of the name, to any owner,
+ * so that the protected resource can check it. 0 if the hold has no token. HF_ENOTHELD without a
+ * hold. HF_EINVAL for HF_READ, groups, multi and red locks. Local.
  */
 HF_API int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token);
 
 /*
- * How many replicas have acknowledged this owner's hold: the number for its latest acquire with
- * .replicas, which is at least what that asked for, or 0 if there was none. HF_ENOTHELD without a
- * hold. HF_ENOTSUP for multi and red locks, and on ZooKeeper. Local.
+ * The number of replicas that have acknowledged this owner's hold. It belongs to the latest acquire
+ * with .replicas, and is at least the number requested there; 0 if there was no such acquire.
+ * HF_ENOTHELD without a hold. HF_ENOTSUP for multi and red locks, and on ZooKeeper. Local.
  */
 HF_API int hf_lock_durability(hf_lock *lock, hf_owner *owner, int *ret_replicas);
 
@@ -828,13 +864,13 @@ HF_API int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, 
 HF_API int hf_lock_last_token(hf_lock *lock, int64_t *ret_token);
 
 /*
- * How long this owner can still rely on the lock: milliseconds until valid-until, or 0 if it does
- * not hold the lock, has lost it or has begun to release it. Local, and cheap enough to call before
- * every write. It takes no mutex, except on multi and red locks.
+ * How long this owner can still rely on the lock: the milliseconds until valid-until, or 0 if it
+ * does not hold the lock, has lost it or has begun to release it. Local, and cheap enough to call
+ * before every write. It takes no mutex, except on multi and red locks.
  */
 HF_API int64_t hf_lock_remaining(hf_lock *lock, hf_owner *owner);
 
-/* The same as a state. */
+/* The same, as a state. */
 HF_API hf_state hf_lock_state(hf_lock *lock, hf_owner *owner);
 
 /* ---- asynchronous forms --------------------------------------------------------------------- */
@@ -846,10 +882,10 @@ HF_API hf_state hf_lock_state(hf_lock *lock, hf_owner *owner);
  * hf_permits_acquire_async(), which passes the ids, separated by spaces. It is valid during the
  * callback.
  *
- * A function that ends in _async starts what the function without that suffix does, and returns
- * without waiting for it. If it returns 0, the completion runs exactly once, on the dispatcher
- * thread, never inside the call. Otherwise it never runs. If a cancel is too late to stop a grant,
- * the grant is delivered.
+ * A function whose name ends in _async starts what the function without that suffix does, and
+ * returns without waiting for the result. If it returns 0, the completion runs exactly once, on the
+ * dispatcher thread and never inside the call. Otherwise it never runs. If a cancel comes too late
+ * to prevent a grant, the grant is delivered.
  */
 typedef void hf_done_fn(void *arg, int result, int64_t number, const char *text);
 
@@ -886,38 +922,41 @@ typedef struct hf_wait_options {
 #define HF_WAIT(...) (&(hf_wait_options){.size = sizeof(hf_wait_options), __VA_ARGS__})
 
 /*
- * A semaphore: a number of permits that anybody can acquire and anybody can release. Redisson's
- * getSemaphore(); HF_ENOTSUP on ZooKeeper. Permits have no owner: if a process dies, its permits
- * are lost. Use hf_permits if they must come back.
+ * A semaphore is a number of permits that anybody can acquire and anybody can release. It is
+ * Redisson's getSemaphore(); HF_ENOTSUP on ZooKeeper. Permits have no owner: if a process dies, its
+ * permits are lost. Use hf_permits if they must come back.
  *
- * A request that is repeated after a lost reply never counts twice. If it cannot be known in time
- * whether it has run, the result is HF_EUNKNOWN. A number of permits is 0 to 2147483647; to acquire
- * or release 0 of them succeeds and sends nothing.
+ * A request that is repeated after a lost reply never counts twice. If the library cannot find out
+ * in time whether a request was executed, the result is HF_EUNKNOWN. A number of permits is 0 to
+ * 2147483647. Acquiring or releasing 0 permits succeeds and sends nothing.
  */
 HF_API int hf_semaphore_open(hf_client *client, const char *name, hf_semaphore **ret_semaphore);
 HF_API void hf_semaphore_close(hf_semaphore *semaphore);
 
 /*
- * Acquires this many permits, all or none. Blocks for wait_ms. HF_EBUSY (HF_NOWAIT only),
- * HF_ETIMEDOUT, HF_ECANCELLED: none acquired; the detail of the first two says if the semaphore
- * does not exist. HF_EUNKNOWN: if they were acquired after all, they are released in the
- * background.
+ * Acquires this many permits, all or none. Blocks for at most wait_ms.
+ * HF_EBUSY (HF_NOWAIT only), HF_ETIMEDOUT, HF_ECANCELLED: none were acquired. With the first two,
+ * the detail says so if the semaphore does not exist.
+ * HF_EUNKNOWN: if they were acquired after all, they are released in the background.
  */
 HF_API int hf_semaphore_acquire(hf_semaphore *semaphore, int64_t permits,
                                 const hf_wait_options *options);
 /* Releases permits, and creates the semaphore if it does not exist. */
 HF_API int hf_semaphore_release(hf_semaphore *semaphore, int64_t permits);
-/* Releases permits if the semaphore exists; ret_done can be NULL and receives 1 or 0. */
+/*
+ * Releases permits if the semaphore exists. ret_done receives 1 if it does, otherwise 0; it can be
+ * NULL.
+ */
 HF_API int hf_semaphore_release_if_exists(hf_semaphore *semaphore, int64_t permits, int *ret_done);
 /*
- * Creates the semaphore with this many permits if it does not exist; ret_done can be NULL and
- * receives 1 or 0. It expires after ttl_ms; 0: never.
+ * Creates the semaphore with this many permits if it does not exist. ret_done receives 1 if it was
+ * created, otherwise 0; it can be NULL. The semaphore expires after ttl_ms; 0: never.
  */
 HF_API int hf_semaphore_try_set(hf_semaphore *semaphore, int64_t permits, int64_t ttl_ms,
                                 int *ret_done);
 /* Adds to the available permits; a negative number takes away, even below zero. */
 HF_API int hf_semaphore_add(hf_semaphore *semaphore, int64_t permits);
-/* Acquires all available permits; ret_permits can be NULL and receives their number. */
+/* Acquires all available permits. ret_permits receives their number; it can be NULL. */
 HF_API int hf_semaphore_drain(hf_semaphore *semaphore, int64_t *ret_permits);
 /* The number of available permits. */
 HF_API int hf_semaphore_available(hf_semaphore *semaphore, int64_t *ret_permits);
@@ -938,20 +977,20 @@ HF_API int hf_semaphore_available_async(hf_semaphore *semaphore, hf_done_fn *don
 /* ---- permits that expire -------------------------------------------------------------------- */
 
 /*
- * A semaphore whose permits expire: Redisson's getPermitExpirableSemaphore(). Each permit has an
- * id, 32 hexadecimal digits. Any process that knows the id can release or extend the permit, Java
- * processes included. A permit acquired without a lease is renewed by the watchdog until it is
+ * A semaphore whose permits expire: Redisson's getPermitExpirableSemaphore(). Each permit has an id
+ * of 32 hexadecimal digits. Any process that knows the id, Java processes included, can release or
+ * extend the permit. If a permit is acquired without a lease, the watchdog renews it until it is
  * released, so the permits of a process that dies come back. States and events are those of locks;
  * the owner in an event is the id.
  *
  * On ZooKeeper this is Curator's InterProcessSemaphoreV2. The server stores which permits are
- * acquired, but not how many there are; every process has to know that total. To set it for this
- * client, call hf_permits_set(), hf_permits_try_set() or hf_permits_add(), which lasts while the
- * client has a handle of that name. To read it from a node that all processes share, call
- * hf_permits_total_from(). An acquire returns HF_EINVAL while the total is not known, and if it
- * asks for more than the total. Only the client that acquired a permit can release or extend it.
- * Several permits are acquired one by one and released again if not all of them were granted in
- * time, so two callers that want several can keep each other waiting.
+ * acquired, but not how many there are in total; every process has to know that. To set the total
+ * for this client, call hf_permits_set(), hf_permits_try_set() or hf_permits_add(). It is kept for
+ * as long as the client has a handle with that name. To read the total from a node that all
+ * processes share, call hf_permits_total_from(). An acquire returns HF_EINVAL if the total is not
+ * known, or if it asks for more than the total. Only the client that acquired a permit can release
+ * or extend it. If a caller wants several permits, they are acquired one by one, and released again
+ * if not all of them were granted in time, so two such callers can keep each other waiting.
  */
 typedef char hf_permit_id[33];
 
@@ -973,43 +1012,52 @@ typedef struct hf_permits_options {
 #define HF_PERMITS(...) (&(hf_permits_options){.size = sizeof(hf_permits_options), __VA_ARGS__})
 
 /*
- * Acquires n permits, 1 to 1000, all or none. ret_ids must have room for n ids. Blocks for wait_ms.
- * The errors are those of hf_lock_acquire().
+ * Acquires n permits, 1 to 1000, all or none. ret_ids must have room for n ids. Blocks for at most
+ * wait_ms. The errors are those of hf_lock_acquire().
  */
 HF_API int hf_permits_acquire(hf_permits *permits, int n, const hf_permits_options *options,
                               hf_permit_id *ret_ids);
 /*
- * Releases n permits. HF_ENOTHELD: one of them does not exist or has expired. HF_ELOST: the same
- * for one that this client held. HF_EUNKNOWN: no reply in time. After any of these the permits
- * acquired by this client are released in the background, and those of others stay as they are.
- * It needs no memory, but without any such calls take turns: HF_ENOMEM if that took too long.
- * Nothing was released then.
+ * Releases n permits.
+ * HF_ENOTHELD: one of them does not exist or has expired.
+ * HF_ELOST: the same, for a permit that this client held.
+ * HF_EUNKNOWN: there was no reply in time.
+ * HF_ENOMEM: memory is exhausted, and the memory that is reserved for releases was in use by other
+ * calls for too long. Nothing was released.
+ * After the first three, the permits that this client acquired are released in the background, and
+ * those of others stay as they are.
  */
 HF_API int hf_permits_release(hf_permits *permits, const hf_permit_id *ids, int n);
 /*
- * Lets the permit expire lease_ms from now, whether that is sooner or later than before. From then
- * on the watchdog no longer renews it. After an error it continues, and after HF_EUNKNOWN with the
- * shorter one of the two leases. HF_ELOST: this client held the permit and has lost it.
+ * Lets the permit expire lease_ms from now, whether that is sooner or later than before. After
+ * success the watchdog no longer renews it. After an error the watchdog continues; after
+ * HF_EUNKNOWN it does so with the shorter of the two leases. HF_ELOST: this client held the permit
+ * and has lost it.
  */
 HF_API int hf_permits_extend(hf_permits *permits, const hf_permit_id id, int64_t lease_ms);
-/* How long the server keeps the permit; -1: it does not expire. HF_ENOTHELD: it does not exist. */
+/*
+ * Returns the time until the server lets the permit expire; -1: it does not expire. HF_ENOTHELD: it
+ * does not exist.
+ */
 HF_API int hf_permits_lease(hf_permits *permits, const hf_permit_id id, int64_t *ret_ms);
 /* As hf_lock_remaining() and hf_lock_state(), for a permit acquired by this client. Local. */
 HF_API int64_t hf_permits_remaining(hf_permits *permits, const hf_permit_id id);
 HF_API hf_state hf_permits_state(hf_permits *permits, const hf_permit_id id);
-/* The number of permits that are available, that are acquired, and of both together. */
+/* The number of available permits, of acquired permits, and of both together. */
 HF_API int hf_permits_available(hf_permits *permits, int64_t *ret_permits);
 HF_API int hf_permits_acquired(hf_permits *permits, int64_t *ret_permits);
 HF_API int hf_permits_total(hf_permits *permits, int64_t *ret_permits);
-/* Sets the total if there is none; ret_done can be NULL and receives 1 or 0. */
+/*
+ * Sets the total if there is none. ret_done receives 1 if it was set, otherwise 0; it can be NULL.
+ */
 HF_API int hf_permits_try_set(hf_permits *permits, int64_t total, int *ret_done);
 /* Sets the total, whatever it was. */
 HF_API int hf_permits_set(hf_permits *permits, int64_t total);
 /*
- * ZooKeeper only: from now on the total is what the node of this name says, Curator's SharedCount,
- * and changes of it are noticed. hf_permits_try_set() creates the node, and hf_permits_set() and
- * hf_permits_add() change it, for everybody. The node must not be below the name of the permits.
- * HF_ENOTSUP on Redis.
+ * ZooKeeper only: from now on the total is read from the node with this name, which is Curator's
+ * SharedCount, and the client notices when it changes. hf_permits_try_set() creates the node, and
+ * hf_permits_set() and hf_permits_add() change it for everybody. The node must not be below the
+ * name of the permits. HF_ENOTSUP on Redis.
  */
 HF_API int hf_permits_total_from(hf_permits *permits, const char *name);
 /* Adds to the total; a negative number takes away. */
@@ -1034,14 +1082,17 @@ HF_API int hf_permits_add_async(hf_permits *permits, int64_t n, hf_done_fn *done
 /* ---- latches -------------------------------------------------------------------------------- */
 
 /*
- * A latch: a count that is counted down, and calls that wait until it is zero. Redisson's
- * getCountDownLatch(); HF_ENOTSUP on ZooKeeper. On a cluster that uses sharded pub/sub, calls on a
- * latch whose name contains braces return HF_EINVAL, because nobody would hear its messages.
+ * A latch has a count that is counted down, and calls can wait until it is zero. It is Redisson's
+ * getCountDownLatch(); HF_ENOTSUP on ZooKeeper. On a cluster with sharded pub/sub, calls on a latch
+ * whose name contains braces return HF_EINVAL, because nobody would receive its messages.
  */
 HF_API int hf_latch_open(hf_client *client, const char *name, hf_latch **ret_latch);
 HF_API void hf_latch_close(hf_latch *latch);
 
-/* Sets the count if the latch does not exist; ret_done can be NULL and receives 1 or 0. */
+/*
+ * Sets the count if the latch does not exist. ret_done receives 1 if it was set, otherwise 0; it
+ * can be NULL.
+ */
 HF_API int hf_latch_try_set(hf_latch *latch, int64_t count, int *ret_done);
 /*
  * Counts down by one. At zero the latch opens and no longer exists. A request that is repeated
@@ -1051,11 +1102,14 @@ HF_API int hf_latch_count_down(hf_latch *latch);
 /* The count; 0 if the latch does not exist. */
 HF_API int hf_latch_count(hf_latch *latch, int64_t *ret_count);
 /*
- * Waits until the latch does not exist. Blocks for wait_ms. HF_EBUSY (HF_NOWAIT only),
- * HF_ETIMEDOUT, HF_ECANCELLED: it still does.
+ * Waits until the latch does not exist. Blocks for at most wait_ms. HF_EBUSY (HF_NOWAIT only),
+ * HF_ETIMEDOUT, HF_ECANCELLED: it still exists.
  */
 HF_API int hf_latch_wait(hf_latch *latch, const hf_wait_options *options);
-/* Deletes the latch, which opens it; ret_done can be NULL and receives 1, or 0 without a latch. */
+/*
+ * Deletes the latch, which opens it. ret_done receives 1, or 0 if there was no latch; it can be
+ * NULL.
+ */
 HF_API int hf_latch_delete(hf_latch *latch, int *ret_done);
 
 HF_API int hf_latch_try_set_async(hf_latch *latch, int64_t count, hf_done_fn *done, void *arg);
@@ -1068,21 +1122,21 @@ HF_API int hf_latch_delete_async(hf_latch *latch, hf_done_fn *done, void *arg);
 /* ---- barriers ------------------------------------------------------------------------------- */
 
 /*
- * A barrier: while it is set every caller waits at it, and when anybody removes it all of them
- * continue. It has no owner and outlives the process that set it. Curator's DistributedBarrier; on
+ * While a barrier is set, every caller waits at it; when anybody removes it, all of them continue.
+ * It has no owner and outlives the process that set it. It is Curator's DistributedBarrier, and on
  * Redis a latch with a count of 1.
  */
 HF_API int hf_barrier_open(hf_client *client, const char *name, hf_barrier **ret_barrier);
 HF_API void hf_barrier_close(hf_barrier *barrier);
 
-/* Sets and removes the barrier; 0 even if it already was set or removed. */
+/* Sets and removes the barrier. The result is 0 even if it was already set or removed. */
 HF_API int hf_barrier_set(hf_barrier *barrier);
 HF_API int hf_barrier_remove(hf_barrier *barrier);
 /* 1 if the barrier is set, otherwise 0. */
 HF_API int hf_barrier_is_set(hf_barrier *barrier, int *ret_set);
 /*
- * Waits until the barrier is not set. Blocks for wait_ms. HF_EBUSY (HF_NOWAIT only), HF_ETIMEDOUT,
- * HF_ECANCELLED: it still is.
+ * Waits until the barrier is not set. Blocks for at most wait_ms. HF_EBUSY (HF_NOWAIT only),
+ * HF_ETIMEDOUT, HF_ECANCELLED: it is still set.
  */
 HF_API int hf_barrier_wait(hf_barrier *barrier, const hf_wait_options *options);
 
@@ -1093,8 +1147,9 @@ HF_API int hf_barrier_wait_async(hf_barrier *barrier, const hf_wait_options *opt
                                  hf_done_fn *done, void *arg);
 
 /*
- * A double barrier: a number of members that enter together and leave together. Curator's
- * DistributedDoubleBarrier; HF_ENOTSUP on Redis. A handle is one member, whichever thread uses it.
+ * The members of a double barrier enter together and leave together. It is Curator's
+ * DistributedDoubleBarrier; HF_ENOTSUP on Redis. Each handle is one member, whichever thread uses
+ * it.
  */
 HF_API int hf_double_barrier_open(hf_client *client, const char *name, int members,
                                   hf_double_barrier **ret_barrier);
@@ -1102,16 +1157,18 @@ HF_API int hf_double_barrier_open(hf_client *client, const char *name, int membe
 HF_API void hf_double_barrier_close(hf_double_barrier *barrier);
 
 /*
- * Enters, and waits until all members have arrived. Blocks for wait_ms. HF_EBUSY (HF_NOWAIT only),
- * HF_ETIMEDOUT, HF_ECANCELLED: not inside, and no longer counted. HF_EDEADLOCK: this handle is
- * already inside, or another call is entering or leaving with it.
+ * Enters, and waits until all members have arrived. Blocks for at most wait_ms.
+ * HF_EBUSY (HF_NOWAIT only), HF_ETIMEDOUT, HF_ECANCELLED: the member is not inside, and is no
+ * longer counted.
+ * HF_EDEADLOCK: this handle is already inside, or another call is entering or leaving with it.
  */
 HF_API int hf_double_barrier_enter(hf_double_barrier *barrier, const hf_wait_options *options);
 /*
- * Leaves, and waits until all members have left. Blocks for wait_ms. HF_ENOTHELD: this handle is
- * not inside. HF_ELOST: the session expired while it was inside. HF_EBUSY, HF_ETIMEDOUT,
- * HF_ECANCELLED: not all members have left in time; if hf_double_barrier_state() says that this one
- * is still inside, it has to leave again.
+ * Leaves, and waits until all members have left. Blocks for at most wait_ms.
+ * HF_ENOTHELD: this handle is not inside.
+ * HF_ELOST: the session expired while it was inside.
+ * HF_EBUSY, HF_ETIMEDOUT, HF_ECANCELLED: not all members have left in time. If
+ * hf_double_barrier_state() says that this member is still inside, it has to leave again.
  */
 HF_API int hf_double_barrier_leave(hf_double_barrier *barrier, const hf_wait_options *options);
 /* Whether this handle is inside, as hf_lock_state(). Local. */
@@ -1120,25 +1177,25 @@ HF_API hf_state hf_double_barrier_state(hf_double_barrier *barrier);
 /* ---- who holds what ------------------------------------------------------------------------- */
 
 /*
- * A holder can say who it is. A client opened with .describe leaves a note next to each hold of a
- * lock or permit: a key HF_HOLDER_PREFIX:{<name>}:<owner> that expires with the hold. The note has
- * four lines: the kind; the host; the process id, the server's time of the grant and the lease in
- * milliseconds, separated by spaces; and the text of .describe. On ZooKeeper it is the data of the
- * node: the host, the process id and the text.
+ * Holders can identify themselves. A client that is opened with .describe leaves a note next to
+ * each hold of a lock or permit: a key HF_HOLDER_PREFIX:{<name>}:<owner>, which expires with the
+ * hold. The note has four lines: the kind; the host; the process id, the server's time of the grant
+ * and the lease in milliseconds, separated by spaces; and the text of .describe. On ZooKeeper the
+ * note is the data of the node: the host, the process id and the text.
  *
- * After a second of waiting, such a client also leaves a note about the wait: one of the same form
- * at HF_WAITER_PREFIX:{<name>}:<owner>, with the start of the wait as its time, and an entry in a
- * sorted set of such owners at HF_WAITER_PREFIX:{<name>}. Both are removed when the wait is over,
- * and expire 9 seconds after the process has died. If several threads of a client wait for one
- * lock, only the first of them asks the server and leaves a note. Waiters for groups and semaphores
- * leave none.
+ * After a second of waiting, such a client also leaves a note about the wait. It has the same form,
+ * with the start of the wait as its time, and its key is HF_WAITER_PREFIX:{<name>}:<owner>. The
+ * owner is also entered in a sorted set, HF_WAITER_PREFIX:{<name>}. Both are removed when the wait
+ * is over, and expire 9 seconds after the process has died. If several threads of a client wait for
+ * one lock, only the first of them asks the server and leaves a note. Waiters for groups and
+ * semaphores do not leave notes.
  */
 #define HF_HOLDER_PREFIX "holdfast_holder"
 #define HF_WAITER_PREFIX "holdfast_waiter"
 
 /*
  * One lock on the server, whichever client acquired it, Java clients included. An hf_info and its
- * texts are valid during the callback. The functions below are local.
+ * texts are valid only during the callback. The functions below are local.
  */
 typedef struct hf_info hf_info;
 
@@ -1149,13 +1206,14 @@ HF_API const char *hf_info_name(const hf_info *info, size_t *ret_length);
  * On Redis the holder's note can be more exact. On ZooKeeper a simple lock is "permits".
  */
 HF_API const char *hf_info_kind(const hf_info *info);
-/* Milliseconds until it expires; -1: never, -2: free, but there are waiters. */
+/* Milliseconds until the lock expires; -1: never, -2: it is free, but there are waiters. */
 HF_API int64_t hf_info_ttl(const hf_info *info);
 /* The latest token; 0: none. */
 HF_API int64_t hf_info_token(const hf_info *info);
 /*
- * The number of holders, and for each of the first 200: its owner on the server, the number of its
- * levels, and the host, process id and text of its note; without a note these are "", 0 and "".
+ * The number of holders, and for each of the first 200 its owner on the server, the number of its
+ * levels, and the host, process id and text of its note. Without a note the last three are "", 0
+ * and "".
  */
 HF_API size_t hf_info_holders(const hf_info *info);
 HF_API const char *hf_info_owner(const hf_info *info, size_t i);
@@ -1164,25 +1222,25 @@ HF_API const char *hf_info_host(const hf_info *info, size_t i);
 HF_API int64_t hf_info_pid(const hf_info *info, size_t i);
 HF_API const char *hf_info_text(const hf_info *info, size_t i);
 /*
- * Since when it has been held, in milliseconds since 1970 by the server's clock, and the lease with
- * which it was granted, in milliseconds; 0: not known. Both come from the note, so they are not
- * known for a Java holder. On ZooKeeper the first is known for every holder. The second is the
- * timeout of the session, and is known for holds of this client only.
+ * The time of the grant, in milliseconds since 1970 by the server's clock, and the lease with which
+ * it was granted, in milliseconds; 0: not known. Both come from the note, so they are not known for
+ * a Java holder. On ZooKeeper the time is known for every holder; the lease is the timeout of the
+ * session, and is known only for holds of this client.
  */
 HF_API int64_t hf_info_since(const hf_info *info, size_t i);
 HF_API int64_t hf_info_lease(const hf_info *info, size_t i);
 /*
  * The server's clock when it answered, in milliseconds since 1970; 0 on ZooKeeper, where it is not
- * known. The age of a hold is the difference from hf_info_since(), whatever the clock of this host
+ * known. The age of a hold is this time minus hf_info_since(), whatever the clock of this host
  * says.
  */
 HF_API int64_t hf_info_server_time(const hf_info *info);
 /*
- * The number of waiters that are known, and the owner on the server of each of the first 200. First
- * come those in the server's queue, in their order: fair locks have such a queue, on ZooKeeper all
- * locks except permits. Then come those that left a note, the longest wait first. For each: the
- * host, process id and text of its note, and since when it has been waiting, as hf_info_since();
- * without a note these are "", 0, "" and 0.
+ * The number of known waiters, and the owner on the server of each of the first 200. First come
+ * those in the server's queue, in their order. Fair locks have such a queue, and on ZooKeeper all
+ * locks except permits have one. Then come the other waiters that left a note, the longest wait
+ * first. For each waiter there are the host, process id and text of its note, and the time when it
+ * began to wait, in the form of hf_info_since(). Without a note these are "", 0, "" and 0.
  */
 HF_API size_t hf_info_waiters(const hf_info *info);
 HF_API const char *hf_info_waiter(const hf_info *info, size_t i);
@@ -1192,12 +1250,12 @@ HF_API const char *hf_info_waiter_text(const hf_info *info, size_t i);
 HF_API int64_t hf_info_waiter_since(const hf_info *info, size_t i);
 /*
  * The number of clients that wait for the lock, Java's included; -1: not known. On Redis these are
- * the clients that listen for its release, so each process counts once however many of its threads
- * wait, and still counts for a second after its wait. On a cluster without sharded pub/sub, clients
- * that listen at a node other than the name's master do not count. The number is not known if the
- * user lacks the right to PUBSUB NUMSUB, or to PUBSUB SHARDNUMSUB on a cluster with sharded
- * pub/sub. On ZooKeeper it is not known for permits, nor if there are more than 200 holders and
- * waiters.
+ * the clients that listen for its release, so a process counts once, however many of its threads
+ * wait, and is still counted for a second after its wait. On a cluster without sharded pub/sub,
+ * clients that listen at a node other than the name's master are not counted. The number is not
+ * known if the user lacks the right to PUBSUB NUMSUB, or to PUBSUB SHARDNUMSUB on a cluster with
+ * sharded pub/sub. On ZooKeeper it is not known for permits, nor if there are more than 200 holders
+ * and waiters.
  */
 HF_API int64_t hf_info_waiting_clients(const hf_info *info);
 
@@ -1205,10 +1263,10 @@ HF_API int64_t hf_info_waiting_clients(const hf_info *info);
 typedef int hf_info_fn(void *arg, const hf_info *info);
 
 /*
- * Reports all locks whose names on the server match the pattern, in the syntax of SCAN; NULL: all
- * locks. It walks over all keys in small steps, so a lock that appears or disappears meanwhile may
- * be reported, not reported, or reported twice. So may any lock of a Cluster while slots move.
- * Blocks for command_timeout at most in each step.
+ * Reports all locks whose names on the server match the pattern, which has the syntax of SCAN;
+ * NULL: all locks. It walks over all keys in small steps, so a lock that appears or disappears
+ * meanwhile may be reported, left out, or reported twice. While slots move, this is true of any
+ * lock of a Cluster. Each step blocks for at most command_timeout.
  */
 HF_API int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *tell, void *arg);
 
@@ -1217,13 +1275,13 @@ typedef struct hf_list_options {
 	/* As for hf_client_list(). */
 	const char *pattern;
 	/*
-	 * At most this share of the time is spent in the server, 1 to 100: after each request the
-	 * call pauses in proportion to the time that the answer took. 0: it does not pause.
+	 * The largest share of the server's time to use, in percent, 1 to 100: after each request
+	 * the call pauses in proportion to the time that the answer took. 0: it does not pause.
 	 */
 	int64_t duty_percent;
 	/*
-	 * Not 0: only locks that somebody waits for. On Redis they are found by the channels that
-	 * clients listen to, and not by a walk over all keys; no more than 1000 of each master are
+	 * Not 0: report only locks that somebody waits for. On Redis they are found by the channels
+	 * that clients listen to, without a walk over all keys; at most 1000 per master are
 	 * reported. Spin locks are missing, because their waiters do not listen.
 	 */
 	int64_t waited;
@@ -1234,43 +1292,43 @@ typedef struct hf_list_options {
 #define HF_LIST(...) (&(hf_list_options){.size = sizeof(hf_list_options), __VA_ARGS__})
 
 /*
- * The same with options. HF_EDENIED with .waited: the server's user lacks the right to PUBSUB
- * CHANNELS, on a cluster with sharded pub/sub to PUBSUB SHARDCHANNELS.
+ * The same with options. HF_EDENIED with .waited: the user lacks the right to PUBSUB CHANNELS, or
+ * to PUBSUB SHARDCHANNELS on a cluster with sharded pub/sub.
  */
 HF_API int hf_client_list_with(hf_client *client, const hf_list_options *options, hf_info_fn *tell,
                                void *arg);
 /* Reports one lock, of any kind. If it is free and nobody waits for it, tell() is not called. */
 HF_API int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *tell, void *arg);
 /*
- * Reports several locks in the order of their names, as hf_client_inspect() does. Up to 100 of them
- * are one request; on a cluster and on ZooKeeper each is one. Blocks for command_timeout at most in
- * each request. HF_EINVAL: one of the names is not valid; then none is reported.
+ * Reports several locks in the order of the array, as hf_client_inspect() does. One request is sent
+ * for up to 100 of them; on a cluster and on ZooKeeper, one for each. Each request blocks for at
+ * most command_timeout. HF_EINVAL: one of the names is not valid; then none is reported.
  */
 HF_API int hf_client_inspect_many(hf_client *client, const char *const *names, size_t n,
                                   hf_info_fn *tell, void *arg);
 
 /*
- * Reports facts about the server that matter to locks, under the server's own names where it has
- * any: "maxmemory_policy", "allkeys-lru". On a cluster they are those of one master. Called in the
- * calling thread; the texts are valid during the callback.
+ * Reports facts about the server that matter to locks. If the server has a name for a fact, that
+ * name is used, as in "maxmemory_policy", "allkeys-lru". On a cluster the facts are those of one
+ * master. The callback runs in the calling thread, and its texts are valid only while it runs.
  */
 typedef void hf_fact_fn(void *arg, const char *name, const char *value);
 HF_API int hf_client_facts(hf_client *client, hf_fact_fn *tell, void *arg);
 /*
- * The same about the server with this address, as hf_client_node() reports it: on a cluster, one
- * of its masters. Blocks for command_timeout at most. HF_EINVAL: the client has no such server.
+ * The same for the server with this address, which hf_client_node() reports; on a cluster this is
+ * one of the masters. Blocks for at most command_timeout. HF_EINVAL: the client has no such server.
  */
 HF_API int hf_client_facts_of(hf_client *client, const char *address, hf_fact_fn *tell, void *arg);
 
 /* ---- the history ---------------------------------------------------------------------------- */
 
 /*
- * Clients whose setting history is on enter in a stream on the server how each of their holds
- * begins and ends, and which calls waited in vain; docs/history.md says what it costs. A reader
- * makes one row of each hold, and of each call that waited and ended without the lock. The
- * stream is "holdfast_history", with name_prefix before it; on a cluster each name has one of its
- * own, "holdfast_history:{name}". There is no history of semaphores and latches, nor on ZooKeeper,
- * where these functions return HF_ENOTSUP.
+ * With the setting history, a client records in a stream on the server when each of its holds
+ * begins and ends, and which of its calls waited in vain; docs/history.md says what that costs. A
+ * reader reports one row for each hold, and one for each call that waited and ended without the
+ * lock. The stream is "holdfast_history", with name_prefix before it. On a cluster each name has a
+ * stream of its own, "holdfast_history:{name}". There is no history of semaphores and latches, and
+ * none on ZooKeeper, where these functions return HF_ENOTSUP.
  */
 typedef enum hf_history_end {
 	HF_HISTORY_HELD = 0,     /* not ended: the server had the hold when it was asked */
@@ -1280,13 +1338,13 @@ typedef enum hf_history_end {
 	HF_HISTORY_FORCED = 4,   /* another client took it away */
 	/*
 	 * No entry says how it ended: it expired, or a program without a history ended it.
-	 * hf_history_row_ended_at() is the latest time at which that can have happened: when the
-	 * lock was granted again, or when the server was asked and no longer had the hold.
+	 * hf_history_row_ended_at() is the latest time at which that can have happened: the time
+	 * when the lock was granted again, or when the server was asked and no longer had the hold.
 	 */
 	HF_HISTORY_INFERRED = 5,
 	/*
-	 * There was no hold: a call waited for it, and its deadline passed, or it was cancelled.
-	 * Such a row has no beginning, ended when the call did, and has its caller as the owner.
+	 * There was no hold: a call waited until its deadline passed, or until it was cancelled.
+	 * Such a row has no beginning. Its end is that of the call, and its owner is the caller.
 	 */
 	HF_HISTORY_TIMED_OUT = 6,
 	HF_HISTORY_CANCELLED = 7
@@ -1294,14 +1352,14 @@ typedef enum hf_history_end {
 } hf_history_end;
 
 /*
- * One hold, or one wait in vain. A row and its texts are valid during the callback. The functions
- * below are local.
+ * One hold, or one wait in vain. A row and its texts are valid only during the callback. The
+ * functions below are local.
  */
 typedef struct hf_history_row hf_history_row;
 
 /* The name on the server, with a NUL; it can contain any bytes. ret_length can be NULL. */
 HF_API const char *hf_history_row_name(const hf_history_row *row, size_t *ret_length);
-/* As hf_info_kind(), and more exactly. */
+/* As hf_info_kind(), but always exact. */
 HF_API const char *hf_history_row_kind(const hf_history_row *row);
 /* The owner on the server, as hf_info_owner(). It is never used again, so it names the hold. */
 HF_API const char *hf_history_row_owner(const hf_history_row *row);
@@ -1310,18 +1368,21 @@ HF_API hf_history_end hf_history_row_end(const hf_history_row *row);
 HF_API int64_t hf_history_row_began_at(const hf_history_row *row);
 HF_API int64_t hf_history_row_ended_at(const hf_history_row *row);
 /*
- * For how long the caller waited for the lock, and for how long it was held, or has been held so
- * far, in milliseconds; -1: not known. If the end is inferred, the latter is an upper bound.
+ * For how long the caller waited for the lock, and for how long the lock was held, or has been held
+ * so far. Both are in milliseconds; -1: not known. If the end is inferred, the time held is an
+ * upper bound.
  */
 HF_API int64_t hf_history_row_waited(const hf_history_row *row);
 HF_API int64_t hf_history_row_held(const hf_history_row *row);
 /* The token of the grant; 0: none. */
 HF_API int64_t hf_history_row_token(const hf_history_row *row);
-/* Host, process id and text of an owner that describes itself (describe); else "", 0 and "". */
+/* Host, process id and text of an owner whose client has .describe; otherwise "", 0 and "". */
 HF_API const char *hf_history_row_host(const hf_history_row *row);
 HF_API int64_t hf_history_row_pid(const hf_history_row *row);
 HF_API const char *hf_history_row_text(const hf_history_row *row);
-/* Host and process id of the client that took it away, if that describes itself; else "" and 0. */
+/*
+ * Host and process id of the client that took the lock away, if it has .describe; otherwise "", 0.
+ */
 HF_API const char *hf_history_row_forced_by_host(const hf_history_row *row);
 HF_API int64_t hf_history_row_forced_by_pid(const hf_history_row *row);
 
@@ -1332,11 +1393,14 @@ typedef int hf_history_fn(void *arg, const hf_history_row *row);
 typedef struct hf_history_options {
 	size_t size;
 	const char *name; /* only this name; NULL: all names */
-	/* Only entries since then, in ms since 1970 by the server's clock; negative: before now. */
+	/*
+	 * Only entries since this time, in ms since 1970 by the server's clock. A negative number
+	 * means this long before now.
+	 */
 	int64_t since_ms;
 	/*
-	 * Only entries after this position, see hf_history_position(). HF_EINVAL on a cluster
-	 * without a name.
+	 * Only entries after this position; see hf_history_position(). On a cluster it needs a
+	 * name: HF_EINVAL without one.
 	 */
 	const char *after;
 } hf_history_options;
@@ -1344,18 +1408,18 @@ typedef struct hf_history_options {
 #define HF_HISTORY(...) (&(hf_history_options){.size = sizeof(hf_history_options), __VA_ARGS__})
 
 /*
- * A reader, for one thread at a time. Each read reports every hold that has begun or ended since
- * the last read: first those that have ended, in the order of their ends. So a hold is reported
- * again when it ends, and once more if its end was inferred and it then turns out to be lost;
- * hf_history_row_owner() identifies it. A reader remembers the beginnings of holds that have not
- * ended yet. It blocks for command_timeout at most in each request, which reads up to 500 entries.
+ * A reader, which only one thread may use at a time. Each read reports every hold that has begun or
+ * ended since the last read: first those that have ended, in the order of their ends. So a hold is
+ * reported again when it ends, and once more if its end was inferred and it then turns out to be
+ * lost; hf_history_row_owner() identifies it. A reader remembers the beginnings of holds that have
+ * not ended yet. Each request reads up to 500 entries, and blocks for at most command_timeout.
  *
- * On a cluster without a name, each read walks over the keys of all masters to find the streams,
- * as hf_client_list() does, and then reads those that have new entries, one after the other. The
- * rows of one name are in order, those of different names are not.
+ * On a cluster without a name, each read walks over the keys of all masters to find the streams, as
+ * hf_client_list() does, and then reads those that have new entries, one after the other. The rows
+ * of one name are in order, those of different names are not.
  * HF_ENOTNOW: slots were moved while they were read, or have no master. What was found is reported,
- * but names may be missing, which a later read reports. Any other error ends the read as well after
- * what was found so far. HF_ENOMEM: more than 65 536 names have a history.
+ * but some names may be missing; a later read reports them. After any other error, too, what was
+ * found until then has been reported. HF_ENOMEM: more than 65 536 names have a history.
  *
  * HF_ECONFLICT: the key of the history holds something else. HF_EDENIED: the user lacks +xrange, or
  * a pattern for the stream.
@@ -1365,32 +1429,34 @@ HF_API int hf_history_open(hf_client *client, const hf_history_options *options,
                            hf_history **ret_history);
 HF_API int hf_history_read(hf_history *history, hf_history_fn *tell, void *arg);
 /*
- * The position after all that was read, for a reader that is opened later, even in another process.
- * Of a hold that began before this position, that reader knows only what the entry of its end says.
- * Valid until the next read. "" on a cluster without a name, where each name has a position of its
- * own.
+ * The position after everything that was read. A reader that is opened later, even in another
+ * process, can continue there. If a hold began before this position, that reader knows only what
+ * the entry of its end says. Valid until the next read. It is "" on a cluster without a name,
+ * because each name has a position of its own there.
  */
 HF_API const char *hf_history_position(const hf_history *history);
-/* The key of the stream that it reads; without a name on a cluster, the pattern of their keys. */
+/*
+ * The key of the stream that is read; on a cluster without a name, the pattern for all their keys.
+ */
 HF_API const char *hf_history_stream(const hf_history *history);
 HF_API void hf_history_close(hf_history *history);
 
 /*
- * Removes the history: on a cluster that of this name, elsewhere that of all names, and then the
- * name must be NULL. ret_entries can be NULL and receives the number of entries. HF_EINVAL: the
- * name is missing on a cluster, where histories are removed name by name and each expires 7 days
- * after its last entry, or is not NULL elsewhere. HF_ECONFLICT: the key holds something else, which
- * is not changed.
+ * Removes the history. On a cluster this is the history of one name, which expires on its own 7
+ * days after its last entry. Elsewhere it is that of all names, and the name must be NULL.
+ * ret_entries receives the number of entries; it can be NULL. HF_EINVAL: the name is NULL on a
+ * cluster, or not NULL elsewhere. HF_ECONFLICT: the key holds something else, which is not changed.
  */
 HF_API int hf_client_clear_history(hf_client *client, const char *name, int64_t *ret_entries);
 
 /* ---- the embedded server -------------------------------------------------------------------- */
 
 /*
- * The private server of "embedded:", one for each user and host. Status returns 1 if it is running,
- * 0 if not, or an error. ret_directory and ret_pid can be NULL, and receive the directory of its
- * data and its process id. Stop shuts it down and waits for that, 10 seconds at most; its locks are
- * kept for the next start. It returns 1 if the server was running, 0 if not, or an error.
+ * The private server of "embedded:". There is one for each user and host. hf_embedded_status()
+ * returns 1 if it is running, 0 if not, or an error. ret_directory and ret_pid receive the
+ * directory of its data and its process id; both can be NULL. hf_embedded_stop() shuts the server
+ * down and waits until it has ended, for at most 10 seconds. Its locks are kept for the next start.
+ * It returns 1 if the server was running, 0 if not, or an error.
  */
 HF_API int hf_embedded_status(char *ret_directory, size_t size, int64_t *ret_pid);
 HF_API int hf_embedded_stop(void);
@@ -1398,9 +1464,10 @@ HF_API int hf_embedded_stop(void);
 /* ---- events --------------------------------------------------------------------------------- */
 
 /*
- * The hold that changed: its new state, the name of its lock on the server, its owner and one line
- * of facts. An event and its texts are valid during the callback. The owner is "<uuid>:<number>",
- * on Redis as on the server; that of a permit is its id. All of these are local.
+ * The hold that changed: its new state, the name of its lock on the server, its owner, and one line
+ * that describes the change. An event and its texts are valid only during the callback. The owner
+ * is "<uuid>:<number>", which on Redis is also its name on the server; the owner of a permit is its
+ * id. All of these functions are local.
  */
 HF_API hf_state hf_event_state(const hf_event *event);
 HF_API const char *hf_event_name(const hf_event *event);

@@ -1,7 +1,7 @@
 /*
  * Holdfast for C++17: clients, locks and synchronizers as objects, and locks that work with
- * std::unique_lock, std::lock_guard, std::scoped_lock and std::shared_lock. Header only; link
- * with the C library.
+ * std::unique_lock, std::lock_guard, std::scoped_lock and std::shared_lock. Header only; link with
+ * the C library.
  *
  *   holdfast::client client("redis://localhost");
  *   holdfast::lock orders(client, "orders");
@@ -13,13 +13,13 @@
  *   if (orders.last_unlock() == HF_ELOST)
  *           undo();
  *
- * Caveats first.
+ * Read these caveats first.
  *
  * - A lock is a lease: read the top of holdfast.h. Owning a std::unique_lock means that the lock
  *   was granted; lock::remaining() says how long it can still be relied on.
  * - unlock() never throws, because guards call it in their destructors; last_unlock() returns its
- *   result. To have it thrown, detach the lock from its guard with guard.release(), which sends
- *   nothing, and call release() of the lock itself.
+ *   result. If you want an exception, detach the lock from its guard with guard.release(), which
+ *   sends nothing, and call release() on the lock itself.
  * - The owner is the calling thread, as for std::mutex: unlock in the thread that locked.
  * - A lock that is not granted in time is reported by the return value; every other failure throws
  *   holdfast::error.
@@ -85,11 +85,11 @@ inline hf_client_options options() noexcept
 	return made;
 }
 
-/* A client of one server. Its destructor closes it, which releases all that it holds. */
+/* A client of one server. The destructor closes it, which releases everything that it holds. */
 class client
 {
       public:
-	/* A null URL stands for $HOLDFAST_URL. */
+	/* If the URL is null, $HOLDFAST_URL is used. */
 	explicit client(const char *url, const hf_client_options *options = nullptr)
 	{
 		check(hf_client_open(url, options, &handle_));
@@ -134,7 +134,7 @@ class client
 		return text;
 	}
 
-	/* What the client has at each of its servers. */
+	/* Describes the client's connection to each of its servers. */
 	std::vector<hf_node> nodes() const
 	{
 		std::vector<hf_node> all;
@@ -178,14 +178,16 @@ class client
 };
 
 /*
- * What all locks have in common; meets TimedLockable. Any number of threads may share one object;
- * objects of the same kind and name are the same lock. It may outlive its client, and then throws
- * HF_ECLOSED.
+ * The base class of all locks, which meets TimedLockable. Any number of threads may share one
+ * object, and objects of the same kind and name are the same lock. An object may outlive its
+ * client; its calls then throw HF_ECLOSED.
  */
 class basic_lock
 {
       public:
-	/* Without a lease the watchdog renews each hold; with one it expires, and then is lost. */
+	/*
+	 * Without a lease the watchdog renews each hold. With one, a hold expires and is then lost.
+	 */
 	basic_lock(const client &owner, hf_kind kind, const std::string &name,
 	           std::chrono::milliseconds lease = std::chrono::milliseconds::zero(),
 	           const hf_lock_options *options = nullptr)
@@ -197,7 +199,7 @@ class basic_lock
 	basic_lock(const basic_lock &) = delete;
 	basic_lock &operator=(const basic_lock &) = delete;
 
-	/* What is held stays held, because it belongs to the client. */
+	/* Holds remain, because they belong to the client. */
 	~basic_lock()
 	{
 		hf_lock_close(handle_);
@@ -266,7 +268,7 @@ class basic_lock
 		return std::chrono::milliseconds(hf_lock_remaining(handle_, nullptr));
 	}
 
-	/* The same as a state. */
+	/* The same, as a state. */
 	hf_state state() const noexcept
 	{
 		return hf_lock_state(handle_, nullptr);
@@ -280,7 +282,7 @@ class basic_lock
 		return number;
 	}
 
-	/* Removes the lock, whichever process holds it; false if it was free. */
+	/* Takes the lock away, whichever process holds it; false if it was free. */
 	bool force_release()
 	{
 		int was_held = 0;
@@ -394,16 +396,17 @@ using simple_lock = lock_of<HF_SIMPLE>;
 using simple_fair_lock = lock_of<HF_SIMPLE_FAIR>;
 using plain_lock = lock_of<HF_PLAIN>; /* ZooKeeper only */
 
-/* lock() makes the caller a candidate until it leads, unlock() resigns; set_value() names it. */
+/* lock() waits until the caller is elected, unlock() resigns, and set_value() identifies it. */
 using leader_lock = lock_of<HF_LEADER>;
 
 /* A class named lock could not have a member lock(). */
 using lock = reentrant_lock;
 
 /*
- * A read-write lock; meets SharedTimedMutex, so std::unique_lock writes and std::shared_lock
- * reads. A thread that writes may also read, and keep reading; a thread that reads and asks to
- * write gets HF_EDEADLOCK.
+ * A read-write lock. It meets SharedTimedMutex, so std::unique_lock takes the write lock and
+ * std::shared_lock the read lock. The thread that holds the write lock may also read, and keep
+ * reading after it has released the write lock. A thread that holds only the read lock and asks for
+ * the write lock gets HF_EDEADLOCK.
  */
 class rw_lock : public lock_of<HF_WRITE>
 {
@@ -500,7 +503,7 @@ class red_lock : public basic_lock
 
 namespace detail
 {
-/* Milliseconds to wait: zero means one attempt, a negative number no limit. */
+/* Milliseconds to wait. Zero means one attempt, and a negative number means no limit. */
 inline hf_wait_options waiting(std::chrono::milliseconds wait) noexcept
 {
 	hf_wait_options made{};
@@ -657,7 +660,7 @@ class permits
 	hf_permits *handle_ = nullptr;
 };
 
-/* A count that goes down to zero, and callers that wait for that; not on ZooKeeper. */
+/* A count that is counted down to zero, and callers that wait until it is; not on ZooKeeper. */
 class latch
 {
       public:
@@ -759,7 +762,7 @@ class barrier
 	hf_barrier *handle_ = nullptr;
 };
 
-/* One of a number of members that enter and leave together. ZooKeeper only. */
+/* One of several members that enter together and leave together. ZooKeeper only. */
 class double_barrier
 {
       public:
@@ -777,7 +780,7 @@ class double_barrier
 		hf_double_barrier_close(handle_);
 	}
 
-	/* False if not all members came in time; then this one has not entered either. */
+	/* False if not all members arrived in time; then this one has not entered either. */
 	bool enter(std::chrono::milliseconds wait = for_ever)
 	{
 		hf_wait_options options = detail::waiting(wait);
