@@ -89,12 +89,12 @@ void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, i
 	else if ((result == HF_EBUSY || result == HF_ETIMEDOUT) && op->number == HF__TTL_UNSET)
 		hf__op_finish(core, op, result,
 		              "%s: waited %" PRId64
-		              " ms; its number of permits was not set when last asked",
+		              " ms; the number of permits was not set at the last attempt",
 		              lock->name, waited);
 	else if ((result == HF_EBUSY || (result == HF_ETIMEDOUT && op->waited)) && op->number >= 0)
 		hf__op_finish(core, op, result,
 		              "%s: waited %" PRId64 " ms; the holder's lease had %" PRId64
-		              " ms left when last asked",
+		              " ms left at the last attempt",
 		              lock->name, waited, op->number);
 	else if (result == HF_EBUSY || result == HF_ETIMEDOUT)
 		hf__op_finish(core, op, result, "%s: waited %" PRId64 " ms", lock->name, waited);

@@ -78,9 +78,10 @@ void hf__durable_finish(struct hf__core *core, struct hf__op *op, int64_t acknow
 		return;
 	}
 	snprintf(why, sizeof why, "%.*s", (int)sizeof why - 1, op->detail);
-	hf__op_finish(core, op, op->refusal ? op->refusal : HF_EUNKNOWN,
-	              "%s: granted, but in %" PRId64
-	              " ms it could not be found out whether enough replicas (%d) have that%s%s; "
-	              "it is released in the background",
-	              name, now - op->granted_at, wanted, why[0] ? ": " : "", why);
+	hf__op_finish(
+		core, op, op->refusal ? op->refusal : HF_EUNKNOWN,
+		"%s: granted, but after %" PRId64
+		" ms it is not known whether enough replicas (%d) have acknowledged that%s%s; "
+		"it is released in the background",
+		name, now - op->granted_at, wanted, why[0] ? ": " : "", why);
 }

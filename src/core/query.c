@@ -443,7 +443,8 @@ static void finish(struct hf__core *core, struct hf__query *query, struct hf__op
 		hf__op_finish(core, op, HF_EUNKNOWN, "not answered in time: %s",
 		              hf__query_link(query)->why);
 	else if (may_have_run)
-		hf__op_finish(core, op, HF_EUNKNOWN, "not answered, and when it was repeated: %.*s",
+		hf__op_finish(core, op, HF_EUNKNOWN,
+		              "not answered at first; then the repeat failed: %.*s",
 		              (int)answer->length, answer->text);
 	else
 		hf__op_finish(core, op, answer->error, "%.*s", (int)answer->length, answer->text);

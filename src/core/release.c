@@ -345,7 +345,8 @@ void hf__release_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 		hf__hold_finish_lost(core, op, hold, NULL, 0, now);
 	else
 		hf__op_finish(core, op, HF_EUNKNOWN,
-		              "%s: release not confirmed in %" PRId64 " ms%s%s; it is tried until "
+		              "%s: release not confirmed in %" PRId64
+		              " ms%s%s; it is retried until "
 		              "the lease ends in %" PRId64 " ms",
 		              op->lock->name, now - op->started_at, op->lock->link->up ? "" : ": ",
 		              op->lock->link->up ? "" : op->lock->link->why,

@@ -25,10 +25,10 @@ static void check_thread(struct hf__core *core, struct hf__hold *hold)
 {
 	if (!hf__thread_has_ended(hold->thread))
 		return;
-	hf__log_write(
-		core, HF_LOG_WARN,
-		"%s: the thread that took it has ended; it is renewed until the client is closed",
-		hold->cmd.lock->name);
+	hf__log_write(core, HF_LOG_WARN,
+	              "%s: the thread that acquired it has ended; it is renewed until the client "
+	              "is closed",
+	              hold->cmd.lock->name);
 	hf__thread_unref(hold->thread);
 	hold->thread = NULL;
 }
@@ -92,7 +92,7 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 	/* The repeats are mostly refused for the same reason. */
 	bool is_refused = answer->outcome == HF__NOT_NOW || answer->outcome == HF__FAILED;
 	if (is_refused && has_first_try(renewal))
-		hf__log_write(core, HF_LOG_WARN, "renewal refused, it is tried again: %.*s",
+		hf__log_write(core, HF_LOG_WARN, "renewal refused and will be retried: %.*s",
 		              (int)answer->length, answer->text);
 	for (uint16_t i = 0; i < renewal->holds; i++) {
 		struct hf__hold *hold = renewal->hold[i];

@@ -562,7 +562,7 @@ static void a_second_connection_that_is_refused_is_an_error(void **state)
 	raw_ok(live_raw, "CONFIG", "SET", "maxclients", most, NULL);
 	assert_int_equal(rc, HF_EREFUSED);
 	ASSERT_CONTAINS(detail, "maximum number of clients");
-	ASSERT_CONTAINS(detail, "whether enough replicas (1) have that");
+	ASSERT_CONTAINS(detail, "whether enough replicas (1) have acknowledged that");
 	WAIT_UNTIL(seen_in_log(&seen, "replicas cannot be asked: "), SOON_MS);
 	WAIT_UNTIL(!has(live_server, "orders"), SOON_MS);
 	free(detail);

@@ -213,7 +213,7 @@ static void thread_that_ends_while_it_holds_is_mentioned(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, take_and_leave, lock), 0);
 	assert_int_equal(pthread_join(thread, &said), 0);
 	assert_null(said);
-	WAIT_UNTIL(seen_in_log(&seen, "orders: the thread that took it has ended"), SOON_MS);
+	WAIT_UNTIL(seen_in_log(&seen, "orders: the thread that acquired it has ended"), SOON_MS);
 	assert_true(key_exists(live_raw, "orders"));
 	close_both(lock, client);
 	assert_false(key_exists(live_raw, "orders"));

@@ -699,7 +699,7 @@ static void forked_child_gets_an_error_and_sends_nothing(void **state)
 
 static void wait_for_permits_whose_total_was_never_set_says_so(void **state)
 {
-	static const char not_set[] = "its number of permits was not set";
+	static const char not_set[] = "the number of permits was not set";
 	hf_permit_id id;
 	struct pair pair;
 

@@ -407,7 +407,7 @@ static void forked_child_gets_an_error_and_sends_nothing(void **state)
 
 /* ---- a semaphore that nobody has set ---- */
 
-#define NOT_SET "its number of permits was not set"
+#define NOT_SET "the number of permits was not set"
 
 static void wait_for_a_semaphore_that_was_never_set_says_so(void **state)
 {

@@ -184,7 +184,7 @@ static void say_for_ever(int rule, const struct said *said)
 	int rc = acquire_durably(SHORT_MS);
 	if (rc != HF_ENOTNOW && rc != HF_EUNKNOWN)
 		fail_msg("%s: %d (%s: %s)", said->reply, rc, hf_strerror(rc), hf_error_detail());
-	EXPECT_DETAIL("whether enough replicas (2) have that");
+	EXPECT_DETAIL("whether enough replicas (2) have acknowledged that");
 	assert_int_equal(hf_lock_state(scene.lock, NULL), HF_FREE);
 	WAIT_UNTIL(count_all(0, RELEASE) > releases, PATIENCE_MS);
 	assert_in_range(responder_count(scene.node[0], WAIT), 2, 100);

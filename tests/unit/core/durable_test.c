@@ -375,7 +375,7 @@ static void grant_that_stays_unknown_is_given_up_and_released(void **state)
 			fake_advance(fake, 1);
 	}
 	check_result(op, HF_EUNKNOWN);
-	check_detail(op, "whether enough replicas (2) have that");
+	check_detail(op, "whether enough replicas (2) have acknowledged that");
 	settle(fake);
 }
 
@@ -392,7 +392,7 @@ static void grant_without_a_link_has_its_time(void **state)
 	check_waits(op);
 	fake_advance(fake, LIMIT);
 	check_result(op, HF_EUNKNOWN);
-	snprintf(expected, sizeof expected, "in %ld ms", (long)LIMIT);
+	snprintf(expected, sizeof expected, "after %ld ms", (long)LIMIT);
 	check_detail(op, expected);
 	fake_link_up(fake);
 	settle(fake);
