@@ -444,14 +444,14 @@ static void give_up_waiting(struct hf__conn *conn, int64_t now)
 		         round->share_ms,
 		         conn->state == HF__CONN_SECURING
 		                 ? "; if the server does not speak TLS on this port, write "
-		                   "redis:// for rediss://"
+		                   "redis:// instead of rediss://"
 		                 : "");
 	else if (conn->redis->config->embedded)
 		snprintf(conn->why, sizeof conn->why,
 		         "the embedded server did not start in %" PRId64 " ms", round->limit_ms);
 	else
 		snprintf(conn->why, sizeof conn->why,
-		         "host '%.100s': the look-up was not finished in %" PRId64 " ms",
+		         "host '%.100s': the name was not resolved within %" PRId64 " ms",
 		         conn->host, round->limit_ms);
 	hf__conn_drop(conn, HF_EUNREACHABLE, conn->why, now);
 }
@@ -497,7 +497,7 @@ int hf__conn_set_path(struct hf__conn *conn, const char *path, char *why, size_t
 	conn->addresses = hf__resolve_unix(path, conn->address) ? 1 : 0;
 	if (conn->addresses == 1)
 		return 0;
-	snprintf(why, size, "path: longer than the %zu bytes that a unix socket can have",
+	snprintf(why, size, "path: a unix socket can have at most %zu bytes",
 	         sizeof((struct sockaddr_un){0}.sun_path) - 1);
 	return HF_EINVAL;
 }

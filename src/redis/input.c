@@ -45,7 +45,7 @@ static void explain_invalid(struct hf__conn *conn, const char *bytes, size_t len
 	bool alert = length >= 2 && bytes[0] == 0x15 && bytes[1] == 0x03;
 	if (alert && may_need_tls(conn))
 		snprintf(conn->why, sizeof conn->why,
-		         "the server speaks TLS on this port; write rediss:// for redis://");
+		         "the server speaks TLS on this port; write rediss:// instead of redis://");
 	else
 		snprintf(conn->why, sizeof conn->why, "not a valid reply: %s", conn->resp.why);
 }
@@ -119,7 +119,7 @@ static void check_errors(struct hf__conn *conn, int64_t now)
 		snprintf(conn->why, sizeof conn->why, "%s%s",
 		         error == ECONNRESET ? "the server closed the connection" : strerror(error),
 		         may_need_tls(conn) ? " without an answer; if it speaks TLS on this port, "
-		                              "write rediss:// for redis://"
+		                              "write rediss:// instead of redis://"
 		                            : "");
 	hf__conn_drop(conn, error == EPROTO ? HF_ETLS : HF_EUNREACHABLE, conn->why, now);
 }

@@ -93,7 +93,7 @@ enum hf__outcome hf__refusal_read(const char *text, size_t length, int *ret_erro
 static const char *advise_for_sentinel(const char *text, size_t length)
 {
 	if (begins_with(text, length, "NOAUTH"))
-		return "NOAUTH: the Sentinel wants a password; give it as sentinel_password, in "
+		return "NOAUTH: the Sentinel requires a password; give it as sentinel_password, in "
 		       "sentinel_password_file or in HOLDFAST_SENTINEL_PASSWORD";
 	if (begins_with(text, length, "WRONGPASS"))
 		return "WRONGPASS: the Sentinel does not accept sentinel_user with "
@@ -109,7 +109,7 @@ const char *hf__refusal_advice(const char *text, size_t length, bool by_sentinel
 	static const struct {
 		const char *code, *advice;
 	} known[] = {
-		{"NOAUTH", "NOAUTH: the server wants a password; give it in the URL, in "
+		{"NOAUTH", "NOAUTH: the server requires a password; give it in the URL, in "
 	                   "password_file or in HOLDFAST_PASSWORD"},
 		{"WRONGPASS",
 	         "WRONGPASS: the server does not accept this user with this password; check both"},

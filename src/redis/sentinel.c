@@ -278,7 +278,7 @@ static void refuse(struct hf__sentinel *sentinel, const char *text, size_t lengt
 	int error;
 	(void)hf__refusal_read(text, length, &error);
 	int code = (int)hf__refusal_code(text, length, sentinel->redis->config->sentinel_password);
-	snprintf(why, sizeof why, "the question for the master was refused (%.*s)", code ? code : 7,
+	snprintf(why, sizeof why, "the Sentinel refused to name the master (%.*s)", code ? code : 7,
 	         code ? text : "no code");
 	hf__conn_drop(&sentinel->seek.conn, error, why, now);
 }

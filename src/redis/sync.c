@@ -332,7 +332,7 @@ static struct hf__answer read_refusal(const char *text, size_t length)
 		                 "which replicas have the grant; use replicas = 0");
 	else if (answer.error == HF_EDENIED)
 		answer = failure(HF__FAILED, HF_EDENIED,
-		                 "the user may not run WAIT, without which nobody knows which "
+		                 "the user may not run WAIT, so it is not known which "
 		                 "replicas have the grant; its ACL needs +wait");
 	return answer;
 }

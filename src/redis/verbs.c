@@ -713,9 +713,9 @@ static const char *consequence_of(const struct hf__resp *resp, const char *bytes
 	if (hf__resp_text_is(resp, bytes, 2, "queue"))
 		return "the lock was released, but its queue could not be cleaned up";
 	if (hf__resp_text_is(resp, bytes, 2, "xadd"))
-		return "the result of the call is right, but the history lacks an entry; it needs "
+		return "the call is not affected, but the history lacks an entry; it needs "
 		       "+xadd, a pattern for its stream, and a key that holds nothing else";
-	return "the result of the call is right, but the lock's description or time to live may be "
+	return "the call is not affected, but the lock's description or time to live may be "
 	       "wrong; the user needs the rights that holdfast doctor prints";
 }
 

@@ -349,7 +349,7 @@ static void each_password_goes_where_it_belongs(void **state)
 	expect_refusal(locked->url, HF_CLIENT(.sentinel_password = "of-the-servers"), HF_EAUTH,
 	               "WRONGPASS: the Sentinel");
 	expect_refusal(locked->url, HF_CLIENT(.sentinel_password = "of-the-sentinels"), HF_EAUTH,
-	               "NOAUTH: the server wants a password");
+	               "NOAUTH: the server requires a password");
 	assert_null(strstr(hf_error_detail(), "of-the"));
 	test_sentinels_stop(locked);
 }

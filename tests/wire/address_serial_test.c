@@ -420,7 +420,7 @@ static void open_returns_in_time_while_the_resolver_hangs(void **state)
 	assert_int_equal(hf_client_open(URL, HF_CLIENT(.connect_timeout_ms = 300), &client),
 	                 HF_EUNREACHABLE);
 	assert_in_range(test_now_ms() - began_at, 299, 300 + SLACK_MS);
-	EXPECT_DETAIL("host 'db.example': the look-up was not finished in 300 ms");
+	EXPECT_DETAIL("host 'db.example': the name was not resolved within 300 ms");
 	assert_null(client);
 	assert_int_equal(resolver_waiting(), 1);
 }

@@ -290,10 +290,10 @@ static void a_server_that_may_want_tls_is_named(void **state)
 		const char *says;
 	} servers[] = {
 		{"\x15\x03\x01\x00\x02\x02\x0a", 7, HF_EPROTOCOL,
-	         ": the server speaks TLS on this port; write rediss:// for redis://"},
+	         ": the server speaks TLS on this port; write rediss:// instead of redis://"},
 		{"", 0, HF_EUNREACHABLE,
 	         ": the server closed the connection without an answer; if it speaks TLS on this "
-	         "port, write rediss:// for redis://"},
+	         "port, write rediss:// instead of redis://"},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof servers / sizeof *servers; i++) {
@@ -352,7 +352,7 @@ static void path_too_long_for_a_socket_is_refused(void **state)
 	hf_client *client = NULL;
 	memset(url + strlen(url), 'x', 200);
 	assert_int_equal(hf_client_open(url, HF_CLIENT(.lazy = 1), &client), HF_EINVAL);
-	EXPECT_DETAIL("path: longer than the 107 bytes that a unix socket can have");
+	EXPECT_DETAIL("path: a unix socket can have at most 107 bytes");
 	assert_null(client);
 }
 

@@ -41,10 +41,10 @@ static const struct {
 	{HELLO, "-" SECRET " is wrong\r\n", HF_EREFUSED, "HELLO was refused (no code)"},
 	{HELLO, MASTER_HELLO, HF_EREFUSED, "this is not a Sentinel"},
 	{ASK, "-NOPERM this user has no permissions, " SECRET "\r\n", HF_EDENIED,
-         "the question for the master was refused (NOPERM)"},
+         "the Sentinel refused to name the master (NOPERM)"},
 	{ASK, "-ERR unknown command 'SENTINEL', with args '" SECRET "'\r\n", HF_EREFUSED,
-         "the question for the master was refused (ERR)"},
-	{ASK, "-" SECRET "\r\n", HF_EREFUSED, "the question for the master was refused (no code)"},
+         "the Sentinel refused to name the master (ERR)"},
+	{ASK, "-" SECRET "\r\n", HF_EREFUSED, "the Sentinel refused to name the master (no code)"},
 };
 
 static void refusals_are_explained_without_the_password(void **state)
