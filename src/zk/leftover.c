@@ -43,7 +43,7 @@ void hf__leftover_turn(struct hf__zk *zk, int64_t now)
 	if (!has_leftovers(zk))
 		return;
 	if (!has_holds(zk)) {
-		hf__session_replace(zk, "the session is ended because a node could not be deleted",
+		hf__session_replace(zk, "the session is closed because a node could not be deleted",
 		                    now);
 		return;
 	}

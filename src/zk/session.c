@@ -265,7 +265,9 @@ static void take_news(struct hf__zk *zk, int64_t now)
 			link_down(zk, HF_EUNREACHABLE, "the connection to the server was lost",
 			          now);
 		if (is_useless(zk, now)) {
-			hf__session_replace(zk, "no connection of the session lasted", now);
+			hf__session_replace(
+				zk, "every connection of the session ended before the first answer",
+				now);
 			return;
 		}
 	}
@@ -290,7 +292,7 @@ static void note_late(struct hf__zk *zk, int64_t now)
 	zk->connect_by = hf__clock_after(now, limit_ms);
 	if (zk->state == HF__SESSION_OPENING)
 		snprintf(why, sizeof why,
-		         "the hosts of %.100s are still being looked up after %" PRId64 " ms",
+		         "the hosts of %.100s are still being resolved after %" PRId64 " ms",
 		         zk->config->shown, limit_ms);
 	else
 		snprintf(why, sizeof why, "no server of %.100s has answered in %" PRId64 " ms%s",

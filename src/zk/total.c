@@ -146,7 +146,7 @@ static void on_total_folders(struct hf__zk *zk, struct hf__zk_request *request, 
 	else
 		hf__zk_answer_failed(
 			zk, request->cmd, request->rc,
-			"cannot make the folder of the node with the number of permits", now);
+			"cannot create the folder of the node with the number of permits", now);
 }
 
 /* The node was created or set. A repeat finds what the first one did. */
@@ -163,7 +163,7 @@ static void on_written(struct hf__zk *zk, struct hf__zk_request *request, int64_
 		hf__zk_answer_count(zk, cmd, 1, now);
 	else if (request->rc == ZNODEEXISTS && tries && cmd->again)
 		hf__zk_answer_error(zk, cmd, HF_EUNKNOWN,
-		                    "the request was sent twice, so nobody knows whether the "
+		                    "the request was sent twice, so it is not known whether the "
 		                    "number had been set before",
 		                    now);
 	else if (request->rc == ZNODEEXISTS && tries)

@@ -35,7 +35,7 @@ static const char *explain(const struct hf__cmd *cmd, enum hf__outcome outcome, 
 	case HF__PERMITS_ADD: *ret_error = HF_EINVAL; return HF__TOTAL_RANGE;
 	case HF__LIST:
 		*ret_error = HF_ENOMEM;
-		return "too many lists of locks were begun at once; begin this one again";
+		return "too many lists of locks are in progress; try again later";
 	default: *ret_error = HF_ENOTSUP; return "not supported on ZooKeeper";
 	}
 }

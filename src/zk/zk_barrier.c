@@ -51,7 +51,7 @@ static void on_barrier_folders(struct hf__zk *zk, struct hf__zk_request *request
 		return;
 	if (request->rc != ZOK)
 		hf__zk_answer_failed(zk, request->cmd, request->rc,
-		                     "cannot make the folder of the barrier", now);
+		                     "cannot create the folder of the barrier", now);
 	else if (set_barrier(zk, request->cmd))
 		hf__doubt_memory(zk);
 }
