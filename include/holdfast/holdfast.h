@@ -296,8 +296,8 @@ typedef struct hf_client_options {
 	 */
 	const char *sentinel_password_file;
 	/*
-	 * sharded: Whether releases on a cluster use sharded pub/sub: auto, on or off; must match
-	 * Java's setting. Default: auto. Only for Redis.
+	 * sharded: How releases are announced on a cluster: auto, on (with SPUBLISH) or off (with
+	 * PUBLISH); must match Java's setting. Default: auto. Only for Redis.
 	 */
 	const char *sharded;
 	/*

@@ -26,7 +26,7 @@ static int take_one(struct hf__draft *draft, char *host, char *end, int preset)
 		host++;
 	}
 	if (!*host)
-		return hf__draft_refuse(draft, "host: one in the list is empty");
+		return hf__draft_refuse(draft, "host: the list has an empty entry");
 	settings->host_list[settings->host_count++] = (struct hf__host){
 		.name = host, .port = colon ? (int)strtol(colon + 1, NULL, 10) : preset};
 	return 0;
@@ -108,7 +108,7 @@ static int take_unix(struct hf__draft *draft)
 
 	if (!url->host || *url->host)
 		return hf__draft_refuse(draft,
-		                        "host: a unix socket has none; write redis+unix:///path");
+		                        "host: not with a unix socket; write redis+unix:///path");
 	if (!url->path[0] || !url->path[1])
 		return hf__draft_refuse(draft, "path: missing; write redis+unix:///path");
 	draft->settings->socket_path = strdup(url->path);
@@ -146,7 +146,7 @@ static int take_hosts(struct hf__draft *draft)
 		if (bracket)
 			colon = memchr(bracket, ':', length - (size_t)(bracket - at));
 		if (length == 0 || colon == at)
-			return hf__draft_refuse(draft, "host: one in the list is empty");
+			return hf__draft_refuse(draft, "host: the list has an empty entry");
 		out += sprintf(out, "%s%.*s%s", out > draft->settings->hosts ? "," : "",
 		               (int)length, at, colon ? "" : port);
 		at += length + (at[length] == ',');

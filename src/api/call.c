@@ -38,7 +38,7 @@ static void start(struct hf__call *call, int64_t now)
 		hf__core_cancel(&call->client->core, &call->op, now);
 }
 
-static const char hold_is_gone[] = "lost: the hold that this call was about is gone";
+static const char hold_is_gone[] = "lost: the hold of this call no longer exists";
 
 static bool is_hold_of(const struct hf__hold *hold, uint64_t owner)
 {

@@ -303,7 +303,8 @@ static void put_counters(struct text *text, const struct hf__snapshot *snapshot)
 	            stats->renewal_failures);
 	put_counter(text, "handovers", "Grants handed over by a release in the same process.",
 	            stats->handovers);
-	put_counter(text, "wakeups", "Messages that a lock may be free.", stats->wakeups);
+	put_counter(text, "wakeups", "Messages which said that a lock may be free.",
+	            stats->wakeups);
 	put_counter(text, "false_wakeups",
 	            "Waiters that such a message woke, and that found the lock held.",
 	            snapshot->false_wakeups);
@@ -502,13 +503,13 @@ int hf__exposition_check_labels(const char *labels)
 		at += length + 1;
 		length = value_length(at);
 		if (length == 0)
-			return refuse(labels, at, "a value in quotes is expected");
+			return refuse(labels, at, "expected a value in quotes");
 		at += length;
 		if (*at == ',' && at[1])
 			at++;
 		else if (*at)
 			return refuse(labels, at,
-			              "a comma is expected between labels, none at the end");
+			              "expected a comma between labels, and none at the end");
 	}
 	return 0;
 }

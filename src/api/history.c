@@ -574,7 +574,7 @@ const char *hf_history_stream(const hf_history *history)
 static int set_start(hf_history *history, const hf_history_options *options)
 {
 	if (options->after && options->since_ms)
-		return hf__error(HF_EINVAL, "after: since_ms is given as well; use one of them");
+		return hf__error(HF_EINVAL, "after: cannot be combined with since_ms");
 	if (options->after && !is_position(options->after))
 		return hf__error(HF_EINVAL, "after: must be what hf_history_position() returned");
 	if (options->after)
@@ -700,13 +700,14 @@ int hf_client_clear_history(hf_client *client, const char *name, int64_t *ret_en
 	/* Without a cluster there is one history, of which no single name can be removed. */
 	bool is_one = !rc && hf__rows_asks_together(client);
 	if (!rc && name && is_one)
-		rc = hf__error(HF_EINVAL,
-		               "name: only on a cluster does each name have a history of "
-		               "its own; without a name the history of all is removed");
+		rc = hf__error(
+			HF_EINVAL,
+			"name: must be left out except on a cluster, because all names share "
+			"one history");
 	else if (!rc && !name && !is_one)
 		rc = hf__error(HF_EINVAL,
-		               "name: on a cluster each name has a history of its own, which is "
-		               "removed name by name, or expires 7 days after its last entry");
+		               "name: required on a cluster, where each name has a history of its "
+		               "own, which expires 7 days after its last entry");
 	if (!rc)
 		rc = open_name(client, name, &handle);
 	if (rc)

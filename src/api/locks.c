@@ -66,7 +66,7 @@ static int check_token(const hf_lock *lock, int token)
 static int check_value(const hf_lock *lock, const char *value)
 {
 	if (value && hf__locks_several(lock))
-		return hf__error(HF_EINVAL, "value: a multi or red lock cannot publish one");
+		return hf__error(HF_EINVAL, "value: not available for multi and red locks");
 	if (value && strlen(value) > HF__PUBLISHED_MAX)
 		return hf__error(HF_EINVAL, "value: longer than %d bytes", HF__PUBLISHED_MAX);
 	return 0;

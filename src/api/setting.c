@@ -52,8 +52,8 @@ const struct hf__setting hf__setting_table[] = {
 	 .variable = "HOLDFAST_SENTINEL_PASSWORD_FILE", .no_text = "none",
 	 .about = "File whose first line is the password for the Sentinels."},
 	{.key = "sharded", FIELD(sharded), REDIS, TEXT, .no_text = "auto",
-	 .about = "Whether releases on a cluster use sharded pub/sub: auto, on or off; must match "
-		  "Java's setting."},
+	 .about = "How releases are announced on a cluster: auto, on (with SPUBLISH) or off "
+		  "(with PUBLISH); must match Java's setting."},
 	{.key = "nat", FIELD(nat), REDIS, TEXT, .no_text = "none",
 	 .about = "Addresses to use instead of those that Sentinels or a cluster report, as "
 		  "from:to or from:port:to:port, separated by commas."},

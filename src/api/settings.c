@@ -74,7 +74,7 @@ static const char *explain_misfit(const struct hf__draft *draft, const struct hf
 	if (setting->backend == HF__SETTING_ZK && !zookeeper)
 		return "only for zk:// and zks:// URLs";
 	if (setting->backend == HF__SETTING_SENTINEL && draft->settings->deployment != HF__SENTINEL)
-		return "only for redis+sentinel:// URLs and their like";
+		return "only for URLs with +sentinel";
 	if (setting->backend == HF__SETTING_REDIS && zookeeper)
 		return setting->why_not_zk ? setting->why_not_zk : "not for zk:// and zks:// URLs";
 	return NULL;
@@ -329,7 +329,8 @@ static int take_session(struct hf__draft *draft)
 		settings->session_ms = settings->watchdog_ms;
 	settings->watchdog_ms = settings->session_ms;
 	if (settings->session_ms > INT32_MAX)
-		return hf__draft_refuse(draft, "watchdog: a session lasts 2147483647 ms at most");
+		return hf__draft_refuse(draft,
+		                        "watchdog: a session can last at most 2147483647 ms");
 	return 0;
 }
 

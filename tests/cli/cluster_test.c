@@ -143,7 +143,7 @@ static void each_master_is_examined(void **state)
 		configure(i, "maxmemory-policy", "noeviction");
 	}
 	struct cli *cli = cli_examine(cluster->url, 0);
-	assert_int_equal(cli_count(cli_output(cli), " was examined, and nothing was found"),
+	assert_int_equal(cli_count(cli_output(cli), " was examined, and no problem was found"),
 	                 MASTERS);
 	cli_free(cli);
 	for (int i = 0; i < MASTERS; i++)
@@ -285,7 +285,7 @@ static void the_history_of_all_names_is_shown(void **state)
 	cli = cli_call(url, 0, "history", "--since", "1h", NULL);
 	assert_int_equal(cli_count(cli_output(cli), "\n"), 2 * MASTERS + 1);
 	cli_free(cli);
-	CLI_EXPECT_REFUSAL(url, 64, "name by name", "history", "--clear", "--yes");
+	CLI_EXPECT_REFUSAL(url, 64, "required on a cluster", "history", "--clear", "--yes");
 	for (int i = 0; i < 2 * MASTERS; i++) {
 		remove_history(names[i]);
 		free(names[i]);

@@ -191,7 +191,7 @@ static void mistakes_are_refused(void **state)
 	CLI_EXPECT_REFUSAL(cli_url(), 64, "not a time", "history", "--since", "yesterday");
 	CLI_EXPECT_REFUSAL(cli_url(), 64, "--clear", "history", "--clear", "--json", "--yes");
 	CLI_EXPECT_REFUSAL(cli_url(), 64, "--yes", "history", "--yes");
-	CLI_EXPECT_REFUSAL(cli_url(), 64, "only on a cluster", "history", "--clear", "--yes", "x");
+	CLI_EXPECT_REFUSAL(cli_url(), 64, "must be left out", "history", "--clear", "--yes", "x");
 	CLI_EXPECT_REFUSAL(CLI_NOWHERE, 69, "", "history");
 	raw_ok(cli_raw, "SET", STREAM, "precious", NULL);
 	CLI_CALL(cli_url(), 65, "history");

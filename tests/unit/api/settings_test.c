@@ -163,9 +163,9 @@ static void the_path_of_a_unix_url_is_its_socket(void **state)
 	assert_int_equal(settings.database, 2);
 	assert_string_equal(settings.shown, "redis+unix:///run/my redis.sock?db=2");
 	check_refused("redis+unix://run/redis.sock",
-	              "host: a unix socket has none; write redis+unix:///path");
+	              "host: not with a unix socket; write redis+unix:///path");
 	check_refused("redis+unix:///", "path: missing; write redis+unix:///path");
-	check_refused("redis+unix:", "host: a unix socket has none; write redis+unix:///path");
+	check_refused("redis+unix:", "host: not with a unix socket; write redis+unix:///path");
 }
 
 static void an_embedded_url_has_only_options(void **state)
@@ -198,16 +198,15 @@ static void a_wrong_address_is_named(void **state)
 	check_refused("redis+unix://", "path: missing; write redis+unix:///path");
 	check_refused("redis+unix://?db=1", "path: missing; write redis+unix:///path");
 	check_refused("redis:///3", "host: missing");
-	check_refused("redis://h1,,h2", "host: one in the list is empty");
-	check_refused("redis://h1,h2,", "host: one in the list is empty");
+	check_refused("redis://h1,,h2", "host: the list has an empty entry");
+	check_refused("redis://h1,h2,", "host: the list has an empty entry");
 	check_refused("redis+sentinel://h1", "path: the name of the master is missing, as in "
 	                                     "redis+sentinel://host/mymaster");
 	check_refused("redis+sentinel://h1/", "path: the name of the master is missing, as in "
 	                                      "redis+sentinel://host/mymaster");
 	check_refused("redis+sentinel:///m", "host: missing");
 	check_refused("redis+sentinel://h1/m/x", "db: not a number");
-	check_refused("redis://h?sentinel_user=u",
-	              "sentinel_user: only for redis+sentinel:// URLs and their like");
+	check_refused("redis://h?sentinel_user=u", "sentinel_user: only for URLs with +sentinel");
 	check_refused("redis://h:70000", "port: not between 1 and 65535; a password needs '@' and "
 	                                 "the host after it");
 }
@@ -573,7 +572,7 @@ static void done_accepts_zeroed_settings_and_zeroes_them(void **state)
 	assert_memory_equal(&settings, &zeroes, sizeof(settings));
 }
 
-#define SENTINEL_ONLY "only for redis+sentinel:// URLs and their like"
+#define SENTINEL_ONLY "only for URLs with +sentinel"
 
 static void a_password_for_sentinels_needs_sentinels(void **state)
 {
