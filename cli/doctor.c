@@ -342,9 +342,9 @@ static void check_history(struct doctor *doctor)
 	const char *url = cli_find_url(&doctor->settings);
 	if (strstr(url, "history=") && !strstr(url, "history=no"))
 		doctor_say(doctor, GOOD, "history", "",
-		           "holds are entered in the history; nobody enters that one has expired, "
-		           "so that is inferred when the history is read (it needs no "
-		           "notify-keyspace-events)");
+		           "holds are recorded in the history; the end of a hold that expires is "
+		           "not recorded, but inferred when the history is read "
+		           "(notify-keyspace-events is not needed)");
 }
 
 int doctor_read_facts(struct doctor *doctor, hf_client *client)
@@ -367,10 +367,11 @@ static void report_cycle(void *arg, const char *text)
 {
 	struct cycles *cycles = arg;
 	cycles->found++;
-	doctor_say(cycles->doctor, NOTE, "waits",
-	           "if these are the same threads, they wait for ever: end one of the programs, "
-	           "and let all take these locks in the same order",
-	           "%s", text);
+	doctor_say(
+		cycles->doctor, NOTE, "waits",
+		"if the same threads hold and wait, they wait for ever: end one of the programs, "
+		"and let all take these locks in the same order",
+		"%s", text);
 }
 
 void doctor_check_cycles(struct doctor *doctor, hf_client *client)
@@ -378,7 +379,7 @@ void doctor_check_cycles(struct doctor *doctor, hf_client *client)
 	struct cycles cycles = {.doctor = doctor};
 	if (cycle_each(client, report_cycle, &cycles) == 0 && cycles.found == 0)
 		doctor_say(doctor, GOOD, "waits", "",
-		           "no holders wait for each other, as far as their notes say");
+		           "no holders wait for each other, according to their notes");
 }
 
 /* What each server has settings of its own for. */
@@ -406,7 +407,7 @@ static bool check_node(struct doctor *doctor, hf_client *client, const char *add
 	else
 		check_server(&own);
 	if (own.findings == 0)
-		doctor_say(doctor, GOOD, "node", "", "%s was examined, and nothing was found",
+		doctor_say(doctor, GOOD, "node", "", "%s was examined, and no problem was found",
 		           address);
 	doctor->sick = doctor->sick || own.sick;
 	return rc == 0;
@@ -421,7 +422,8 @@ static void check_nodes(struct doctor *doctor, hf_client *client)
 		missing += !check_node(doctor, client, node.address);
 	int left = hf_client_node(client, i, &node) - i;
 	if (left > 0)
-		doctor_say(doctor, NOTE, "node", "run doctor again when those before them answer",
+		doctor_say(doctor, NOTE, "node",
+		           "run doctor again when the masters named above answer",
 		           "%d more masters were not examined", left);
 }
 

@@ -96,7 +96,7 @@ static void check_way(struct doctor *doctor)
 	else if (names_several(url))
 		doctor_say(doctor, NOTE, "master",
 		           "with redis+sentinel:// they leave it as soon as another one is named",
-		           "clients look for it among the servers in the URL; they leave an old "
+		           "clients look for it among the servers in the URL; they leave the old "
 		           "one when it refuses them or does not answer");
 	else
 		doctor_say(doctor, NOTE, "master",
@@ -168,7 +168,7 @@ static void check_old_master(struct doctor *doctor)
 		           "cluster-node-timeout");
 	else
 		doctor_say(doctor, NOTE, "old master",
-		           "set min-replicas-to-write 1, at the price that a master without a "
+		           "set min-replicas-to-write 1; the price is that a master without a "
 		           "replica refuses locks",
 		           "a master that is cut off grants locks to the clients that reach it, "
 		           "even after it was replaced");

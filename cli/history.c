@@ -69,7 +69,7 @@ static int check_options(const struct past *past, int words)
 	if (words > 1)
 		fault = "give at most one NAME";
 	else if (past->clear && (past->json || past->follow || past->since_ms))
-		fault = "--clear removes the history, and does not go with --json, --since or "
+		fault = "--clear removes the history; it excludes --json, --since and "
 			"--follow";
 	else if (past->yes && !past->clear)
 		fault = "--yes is only for --clear";
@@ -340,7 +340,7 @@ static int follow(struct past *past, hf_history *history)
 		if (rc && !away)
 			return cli_report_failure(rc);
 		if (away && !is_away)
-			cli_complain("%s; it is tried again", hf_error_detail());
+			cli_complain("%s; trying again", hf_error_detail());
 		is_away = away;
 		rest(away ? 0 : clock_ms() - began);
 	}

@@ -351,8 +351,8 @@ static const char *get_advice(int error, const char *detail)
 	case HF_ENOREPLICAS: return "; are the replicas running and connected?";
 	case HF_EPROTOCOL: return strstr(detail, "TLS") ? "" : "; is it a Redis or Valkey server?";
 	case HF_ETLS:
-		return "; rediss:// and zks:// need a server that speaks TLS; tls_ca names its "
-		       "authority";
+		return "; rediss:// and zks:// need a server that speaks TLS, and tls_ca its "
+		       "authority's certificate";
 	default: return "";
 	}
 }

@@ -68,7 +68,7 @@ static const char *find_conflict(const struct web_options *options)
 	if (options->socket && options->anywhere)
 		return "--listen-anywhere is for --listen, not for --socket";
 	if (options->metrics_only && (options->open || options->allow_unlock))
-		return "--metrics-only has no page, so --open and --allow-unlock do not go with it";
+		return "--metrics-only serves no page, so it excludes --open and --allow-unlock";
 	if (options->metrics_open && options->metrics_token_file)
 		return "--metrics-open and --metrics-token-file exclude each other";
 	return NULL;

@@ -171,7 +171,7 @@ const ACTIONS = {
   unlock: {
     button: 'Take the lock away…',
     title: 'Take this lock away from its holder?',
-    text: 'The holder is not asked. It notices at its next renewal, and may go on working until then while somebody else gets the lock.',
+    text: 'The holder is not asked. It notices at its next renewal, and may keep working until then while somebody else gets the lock.',
     confirm: 'Take it away',
     done: 'The lock was taken away.',
   },

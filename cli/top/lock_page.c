@@ -65,7 +65,7 @@ static void put_facts(struct page *page, const struct board_row *row)
 			print_line(page, PUT_PLAIN, "Held     %s%s%s",
 			           row->held_longer ? "for at least " : "",
 			           cells_format_age(row->held_ms, age),
-			           row->held_longer ? "; since when is not known" : "");
+			           row->held_longer ? "; its start is not known" : "");
 		if (row->ttl_ms >= 0)
 			print_line(page, PUT_PLAIN, "TTL      %s of %s",
 			           cells_format_left(row->ttl_ms, left),

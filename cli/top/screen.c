@@ -251,7 +251,7 @@ static void draw_keys(void)
 		"no expiry    it lasts until it is released, or as long as a ZooKeeper session",
 		"free         nobody holds it, but somebody is next in its queue",
 		"",
-		"HELD with >  since when is not known: at least as long as top has seen it",
+		"HELD with >  how long is not known, but at least as long as top has seen it",
 	};
 	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
 		put_text((int)i + 1, 1, COLS - 1, i == 0 ? PUT_BOLD : PUT_PLAIN, lines[i]);

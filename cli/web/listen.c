@@ -141,9 +141,8 @@ static int listen_on_address(const struct web_options *options, struct web_addre
 	if (error)
 		return refuse("--listen", text, strerror(error));
 	if (!is_loopback(&address))
-		cli_complain(
-			"web: warning: other hosts can connect, and there is no TLS: everybody "
-			"on the way can read the token; put a proxy with TLS before it");
+		cli_complain("web: warning: other hosts can connect, and there is no TLS: anyone "
+		             "on the network can read the token; put a proxy with TLS before it");
 	return 0;
 }
 

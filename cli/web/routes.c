@@ -104,7 +104,7 @@ void web_on_request(struct evhttp_request *req, void *arg)
 	if (!status && method != EVHTTP_REQ_GET && method != EVHTTP_REQ_HEAD &&
 	    method != EVHTTP_REQ_POST) {
 		status = 405;
-		why = "only GET, HEAD and POST are answered";
+		why = "only GET, HEAD and POST are supported";
 		(void)evhttp_add_header(evhttp_request_get_output_headers(req), "Allow",
 		                        "GET, HEAD, POST");
 	}

@@ -104,7 +104,7 @@ static void options_that_contradict_each_other_are_64(void **state)
 	                   "--socket", "x");
 	CLI_EXPECT_REFUSAL(cli_url(), 64, "cannot open a unix socket", "web", "--socket", "x",
 	                   "--open");
-	CLI_EXPECT_REFUSAL(cli_url(), 64, "--metrics-only has no page", "web", "--metrics-only",
+	CLI_EXPECT_REFUSAL(cli_url(), 64, "--metrics-only serves no page", "web", "--metrics-only",
 	                   "--allow-unlock");
 	CLI_EXPECT_REFUSAL(cli_url(), 64, "unexpected argument", "web", "now");
 	CLI_EXPECT_REFUSAL(cli_url(), 64, "unknown or ambiguous option", "web", "--nonsense");
