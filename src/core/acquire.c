@@ -23,7 +23,7 @@ static void ask_later(struct hf__core *core, struct hf__op *op, int64_t at)
 	hf__wheel_start(&core->wheel, &op->retry, at);
 }
 
-/* Nothing has changed on the server: the next waiter asks when this one would have. */
+/* Nothing has changed on the server, so the next waiter asks when this one would have asked. */
 static void pass_retry_on(struct hf__core *core, const struct hf__op *op)
 {
 	struct hf__op *next = hf__lock_first_waiter(op->lock);
@@ -177,7 +177,7 @@ static void on_late_grant(struct hf__core *core, struct hf__op *op, struct hf__h
 static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t ttl_ms, int64_t now)
 {
 	if (op->lock->traits->ordered && ttl_ms <= 0)
-		/* It is another waiter's turn, which may not come to take it. */
+		/* It is the turn of another waiter, which may never take the lock. */
 		return hf__random_jitter(&core->random, HF__OTHERS_MS);
 	int64_t poll = HF__SLOW_POLL_MS;
 	/* A waiter that does not ask for as long as the watchdog's lease counts as dead. */
@@ -617,7 +617,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	hf__acquire_submit(core, hold, now);
 }
 
-/* Makes the holds of all permits except for the first before it asks; false without memory. */
+/* Creates the holds of all permits except the first before the ask; false without memory. */
 static bool make_siblings(struct hf__op *op, const struct hf__hold *first)
 {
 	for (int32_t i = 1; op->lock->traits->several && i < op->want.amount; i++) {
@@ -772,7 +772,7 @@ void hf__acquire_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 		release_grant(core, op, -1, now);
 		return;
 	}
-	/* An answer that is about to arrive says more than that there is none yet. */
+	/* The answer is about to arrive, so it is worth waiting a moment past the deadline. */
 	bool fresh = hold && hold->cmd.in_flight && now - hold->cmd.sent_at < HF__LATE_MS;
 	if (fresh && !op->late && !traceless && op->waited) {
 		op->late = true;

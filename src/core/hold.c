@@ -320,7 +320,7 @@ void hf__hold_outdate_syncs(struct hf__core *core, const struct hf__lock *lock, 
 	}
 }
 
-/* The grant ends those of other owners that replicas have not acknowledged yet. */
+/* After this grant, grants of other owners that wait for replicas are known to have ended. */
 static void outdate_others(struct hf__core *core, const struct hf__hold *hold)
 {
 	const struct hf__lock *lock = hold->cmd.lock;

@@ -110,7 +110,9 @@ bool hf__query_reserve(struct hf__core *core, const struct hf__lock *lock)
 	return core->spare || lock->traits->nesting != HF__NEST_APART;
 }
 
-/* Zeroed. Calls that give something back use the spare one if there is no memory, in turns. */
+/*
+ * Returns it zeroed. Without memory, calls that give something back take turns with the spare one.
+ */
 static struct hf__query *take_memory(struct hf__core *core, const struct hf__op *op, size_t given)
 {
 	struct hf__query *query = calloc(1, sizeof(*query) + given);
@@ -339,7 +341,7 @@ static int64_t read_number(const struct hf__op *op, const struct hf__answer *ans
 	case HF__QUERY_IS_LOCKED: return answer->ttl_ms != -2;
 	case HF__QUERY_IS_HELD: return answer->count > 0;
 	case HF__QUERY_COUNT:
-		/* Where the server knows one level only, the count of our own hold stands. */
+		/* If the server counts only one level, the answer is the count of our own hold. */
 		return counted_here && answer->count != 0 ? op->number : answer->count;
 	case HF__QUERY_TTL: return answer->ttl_ms;
 	default: return op->number;
@@ -551,7 +553,10 @@ static bool may_submit(struct hf__core *core, struct hf__query *query, int64_t n
 	return true;
 }
 
-/* Nothing renews a permit that is being extended, so a dead connection must be noticed as soon. */
+/*
+ * Nothing renews a permit that is being extended, so this request has the time limit of a renewal:
+ * a dead connection must be noticed as soon as by a renewal.
+ */
 static int64_t limit_of(struct hf__core *core, const struct hf__query *query)
 {
 	struct hf__hold *hold = extended_permit(core, query);

@@ -19,7 +19,10 @@ static bool may_have_notified(const struct hf__lock *lock, const struct hf__answ
 	return answer->uncounted && (uint32_t)now - lock->rested_at >= HF__UNCOUNTED_MS;
 }
 
-/* Clients that were notified of the release ask first. If there are none, nobody has to rest. */
+/*
+ * Clients that were notified of the release ask first. If there are none, our waiter need not
+ * pause.
+ */
 static void end_rest(struct hf__core *core, struct hf__lock *lock, const struct hf__answer *answer,
                      int64_t now)
 {

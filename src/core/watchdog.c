@@ -136,7 +136,7 @@ static uint32_t batch_of(const struct hf__core *core, const struct hf__hold *hol
 	return ops->batch ? ops->batch(core->backend, hold->cmd.lock) : HF__BATCH_ANY;
 }
 
-/* Where all holds go together, a large one is worth waiting for. */
+/* If one command can renew all holds, it is better to wait for a free one and make it large. */
 static struct hf__renewal *free_renewal(struct hf__core *core, const struct hf__hold *first)
 {
 	int count = batch_of(core, first) == HF__BATCH_ANY ? HF__RENEWALS_LARGE : HF__RENEWALS;
