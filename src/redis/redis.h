@@ -203,7 +203,7 @@ void hf__conn_close(struct hf__conn *conn);
 void hf__conn_want(struct hf__conn *conn, int64_t now);
 /* Connects at once. It is idle. */
 void hf__conn_start(struct hf__conn *conn, int64_t now);
-/* The next connection is to another server: what is known about the latest one is of no use. */
+/* The next connection is to another server, so what is known about the latest one is dropped. */
 void hf__conn_forget(struct hf__conn *conn);
 /* Gives up the connection, or the attempt, because another address is the right one. */
 void hf__conn_abandon(struct hf__conn *conn, const char *why, int64_t now);

@@ -67,7 +67,7 @@ static void give_up(struct hf__scout *scout, int64_t now)
 	hf__core_link_failed(core, hf__core_link(core), scout->seek.error, reason, now);
 }
 
-/* The node in use is of no use: the next one is asked. */
+/* The node in use cannot help, so the next one is asked. */
 static void try_next(struct hf__scout *scout, int error, const char *why, int64_t now)
 {
 	enum hf__seek_step step = hf__seek_fail(&scout->seek, count_places(scout), error, why, now);

@@ -39,7 +39,7 @@ void hf__seek_contact(struct hf__seek *seek, const char *kind, const char *host,
 void hf__seek_ask(struct hf__seek *seek, struct hf__cmd *cmd, const char *const *words, int n);
 /* The server in use has said what is sought. */
 void hf__seek_found(struct hf__seek *seek);
-/* The server in use is of no use: the next of this many servers becomes the current one. */
+/* The server in use cannot help: the next of this many servers becomes the current one. */
 enum hf__seek_step hf__seek_fail(struct hf__seek *seek, int servers, int error, const char *why,
                                  int64_t now);
 /* The reasons were reported: begins again after a pause. */

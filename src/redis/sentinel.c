@@ -71,7 +71,7 @@ static void give_up(struct hf__sentinel *sentinel, int64_t now)
 	}
 }
 
-/* The Sentinel in use is of no use: the next one is asked. */
+/* The Sentinel in use cannot help, so the next one is asked. */
 static void try_next(struct hf__sentinel *sentinel, int error, const char *why, int64_t now)
 {
 	enum hf__seek_step step =

@@ -113,7 +113,7 @@ _Static_assert(HF__KINDS <= 32, "a set of kinds is 32 bits");
 
 /* ---- sending ---- */
 
-/* The reply may take long, so nobody is to read this connection only while it is in flight. */
+/* The reply may take long, so a driver must not use a blocking read on this connection for it. */
 static bool send_wait(struct hf__sync *sync, int32_t replicas, int64_t now)
 {
 	int64_t limit_ms = sync->redis->config->sync_timeout_ms;
