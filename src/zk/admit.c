@@ -190,7 +190,7 @@ static bool is_proven(const struct hf__zk *zk, const struct hf__node *node)
 	       hf__core_settings(zk->core)->watchdog_ms / 3;
 }
 
-/* All that matters is that it was answered, and which requests follow it. */
+/* What matters is only that the quorum answered it, and its order among the requests. */
 static void on_quorum_answered(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	(void)now;
@@ -213,7 +213,7 @@ bool hf__admit_beat(struct hf__zk *zk, struct hf__node *node, const char *path)
 	return request_beat(zk, node, path, on_quorum_answered);
 }
 
-/* A list is the word of one server, which may be cut off: a grant needs the quorum's too. */
+/* A list comes from one server, which may be cut off, so a grant also needs the quorum's answer. */
 void hf__admit_list_proven(struct hf__zk *zk, struct hf__node *node)
 {
 	char path[HF__ZK_PATH];

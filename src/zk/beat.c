@@ -56,7 +56,7 @@ static void on_beat(struct hf__zk *zk, struct hf__zk_request *request, int64_t n
 	send_beat(zk);
 }
 
-/* A node of this renewal, or else any that is held. */
+/* A node of this renewal or, if there is none, any node that is held. */
 static struct hf__node *pick_node(struct hf__zk *zk, const struct hf__cmd *cmd)
 {
 	for (uint16_t i = 0; i < cmd->items; i++) {

@@ -268,7 +268,9 @@ void hf__node_grant(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	struct hf__cmd *cmd = hf__node_take_cmd(node);
 	assert(cmd && cmd->verb == HF__ASK);
-	/* A grant by the word of one server is counted from when the session was last proven. */
+	/*
+	 * A grant that only one server has confirmed counts from when the session was last proven.
+	 */
 	if (zk->proof.sure_at < cmd->sent_at)
 		cmd->sent_at = zk->proof.sure_at;
 	hold(zk, node, now);
