@@ -311,9 +311,7 @@ static int64_t clock_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/*
- * A walk over a large cluster takes long, and the servers are to be busy with it only now and then.
- */
+/* A walk over a large cluster takes long, so there are pauses to limit the load on the servers. */
 static void rest(int64_t took_ms)
 {
 	int64_t ms = FOLLOW_REST * took_ms > FOLLOW_MS ? FOLLOW_REST * took_ms : FOLLOW_MS;
@@ -321,7 +319,10 @@ static void rest(int64_t took_ms)
 	                NULL);
 }
 
-/* Until it is interrupted, or nobody reads it any more. A server that is away is waited for. */
+/*
+ * Runs until it is interrupted, or nobody reads the output any more. Waits for a server that is
+ * away.
+ */
 static int follow(struct past *past, hf_history *history)
 {
 	bool is_away = false;
@@ -396,7 +397,7 @@ static int clear(const struct past *past, hf_client *client)
 	int rc = hf_history_open(client, HF_HISTORY(.name = past->name), &history);
 	if (rc)
 		return cli_report_failure(rc);
-	/* The library refuses to remove those of all names of a cluster. */
+	/* On a cluster the library refuses to remove the histories of all names at once. */
 	bool is_refused = !past->name && !ends_with(hf_history_stream(history), "holdfast_history");
 	bool sure = is_refused || past->yes || is_sure(hf_history_stream(history));
 	hf_history_close(history);

@@ -50,7 +50,7 @@ const struct option cli_ls_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* One NAME must follow the options of who, at most one PATTERN those of ls. */
+/* After the options, who needs exactly one NAME, and ls takes at most one PATTERN. */
 static int read_options(int argc, char **argv, const struct option *options, struct list *list)
 {
 	bool who = options == cli_who_options;

@@ -77,7 +77,7 @@ static void check_lease(struct run *run)
 	run->tick_ms = least(SUPERVISE_TICK_MS, (fixed ? least(fixed, lease) : lease) / 10);
 }
 
-/* The call is always waited for, even if a signal has cancelled it. */
+/* Always waits for the call to finish, even if a signal has cancelled it. */
 static void wait_for_lock(struct run *run, int64_t begun)
 {
 	bool announced = run->options.wait_ms == HF_NOWAIT; /* a slow answer is not a wait */
@@ -297,7 +297,7 @@ static void run_on_lost(struct run *run)
 		if (over)
 			tree_signal(&tree, SIGKILL);
 		if (guard_clock() >= until + GIVE_UP_MS)
-			return; /* it does not run under a lock, so it may live on */
+			return; /* it does not run under a lock, so it may continue */
 		supervise_wait(run, over ? KILL_MS : until - guard_clock());
 	}
 }
@@ -362,7 +362,7 @@ static int open_and_run(struct run *run)
 		rc = run->got_signal ? 128 + run->got_signal : run_under_lock(run);
 	if (!run->acquired)
 		report_not_acquired(&run->options, &run->hold, run->got_signal, rc);
-	/* By then the library has sent what it had to send, if there is a connection. */
+	/* By then the library has sent everything that it had to send, if there is a connection. */
 	(void)run_hold_close(&run->hold, run->hurry ? CLOSE_SOON_MS : CLI_CLOSE_MS);
 	return rc;
 }

@@ -15,7 +15,7 @@ const ENDS = {
   timeout: ['Timed out', 'warn'],
   cancelled: ['Gave up', 'calm'],
 };
-const INFERRED = 'Nobody entered how this hold ended: it expired, or a program that keeps no history ended it. It was over by this time at the latest.';
+const INFERRED = 'Nobody recorded how this hold ended: it expired, or a program that keeps no history ended it. It was over by this time at the latest.';
 
 export function endWord(end) {
   return ENDS[end]?.[0] ?? visible(end);

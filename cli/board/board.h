@@ -90,7 +90,7 @@ struct board_row {
 	bool is_waited;   /* somebody waits for it */
 	int64_t waiting;  /* clients that wait; -1: not known */
 	int64_t held_ms;  /* for how long it has been held; -1: not held */
-	bool held_longer; /* only that it has been held for at least this long is known */
+	bool held_longer; /* it may have been held for longer than this */
 	int64_t ttl_ms;   /* as it should be by now; -1: does not expire, -2: free */
 	int64_t lease_ms; /* as noted, or the longest TTL seen; 0: not known */
 	int64_t token;    /* 0: none */

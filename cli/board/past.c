@@ -98,7 +98,7 @@ static bool copy_row(const hf_history_row *row, struct kept *ret_kept)
 	return true;
 }
 
-/* By when it happened last. What is still held is the newest of all. */
+/* The end of the hold. A hold that has not ended counts as the newest. */
 static int64_t age_key(const struct past_hold *hold)
 {
 	return hold->is_held ? INT64_MAX : hold->ended_at;
@@ -183,7 +183,7 @@ struct past_summary past_summarize(struct past *past)
 	return summary;
 }
 
-/* The order of what is shown: by the beginning, or by the end if that is all that is known. */
+/* The order in which holds are shown: by the beginning or, if it is not known, by the end. */
 static int64_t order_key(const struct past_hold *hold)
 {
 	return hold->began_at > 0 ? hold->began_at : hold->ended_at;

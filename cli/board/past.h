@@ -29,7 +29,7 @@ struct past_hold {
 struct past;
 
 /*
- * Of one lock; NULL: of all locks. since_ms: only what was entered in the last since_ms
+ * Of one lock; NULL: of all locks. since_ms: only what was recorded in the last since_ms
  * milliseconds; 0: all. Nothing is asked yet. NULL: out of memory.
  */
 struct past *past_new(hf_client *client, const char *name, int64_t since_ms);

@@ -62,7 +62,7 @@ struct row *rows_find(const struct rows *rows, const char *name, size_t length)
 	return *find_place(rows, name, length);
 }
 
-/* Without memory the chains become longer, which is all. */
+/* Without memory the chains only become longer. */
 static void grow(struct rows *rows)
 {
 	size_t wider = 2 * rows->n_buckets;

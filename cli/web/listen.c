@@ -79,7 +79,7 @@ static const char *find_fault(const struct web_options *options, const union add
 		return NULL;
 	if (!options->anywhere)
 		return "it is not a loopback address, and there is no TLS; put a proxy with TLS "
-		       "before a loopback address, or add --listen-anywhere and --token-file";
+		       "in front of a loopback address, or add --listen-anywhere and --token-file";
 	if (!guarded)
 		return "--listen-anywhere needs --token-file";
 	if (is_every_address(address) && options->n_hosts == 0)
@@ -141,8 +141,9 @@ static int listen_on_address(const struct web_options *options, struct web_addre
 	if (error)
 		return refuse("--listen", text, strerror(error));
 	if (!is_loopback(&address))
-		cli_complain("web: warning: other hosts can connect, and there is no TLS: anyone "
-		             "on the network can read the token; put a proxy with TLS before it");
+		cli_complain(
+			"web: warning: other hosts can connect, and there is no TLS: anyone "
+			"on the network can read the token; put a proxy with TLS in front of it");
 	return 0;
 }
 
