@@ -212,7 +212,7 @@ static void a_missing_password_is_not_called_a_wrong_one(void **state)
 {
 	(void)state;
 	static const char wanted[] = ": NOAUTH: the server requires a password; give it in the "
-	                             "URL, in password_file or in "
+				     "URL, in password_file or in "
 				     "HOLDFAST_PASSWORD; or use --password-file\n";
 	set_password();
 	EXPECT(77, wanted, cli_url(), "ping");
