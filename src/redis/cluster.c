@@ -697,7 +697,8 @@ void hf__cluster_turn(struct hf__cluster *cluster, int64_t now)
 	hf__scout_turn(cluster->scout, now);
 	for (int i = 0; i < cluster->shards; i++) {
 		struct hf__conn *conn = &cluster->shard[i]->conn;
-		hf__conn_turn(conn, now);
+		hf__input_turn(conn, now);
+		hf__subs_turn(conn, now);
 		hf__sync_turn(conn->sync, now);
 	}
 }

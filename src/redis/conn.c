@@ -274,7 +274,7 @@ static void step_handshake(struct hf__conn *conn, int64_t now)
 	char why[sizeof conn->why];
 	int rc = hf__tls_handshake(conn->tls, &want_write, why, sizeof why);
 	if (rc == 1)
-		hf__greet_begin(conn, now);
+		conn->state = HF__CONN_READY;
 	else if (rc == 0)
 		port->want = want_write ? POLLOUT : POLLIN;
 	else
@@ -294,7 +294,7 @@ static void begin_protocol(struct hf__conn *conn, int64_t now)
 	int fd = conn->port.fd;
 	if (!conn->tls) {
 		let_reads_wait(fd);
-		hf__greet_begin(conn, now);
+		conn->state = HF__CONN_READY;
 		return;
 	}
 	char why[sizeof conn->why] = "no memory to begin TLS";
@@ -608,8 +608,7 @@ int64_t hf__conn_due(const struct hf__conn *conn)
 	return conn->answer_by < step ? conn->answer_by : step;
 }
 
-/* Takes the next step towards a connection, and checks time limits. */
-static void step(struct hf__conn *conn, int64_t now)
+void hf__conn_step(struct hf__conn *conn, int64_t now)
 {
 	/* If a thread is still sending on the old descriptor, it returns in a moment. */
 	bool is_free = !conn->port.sending;
@@ -628,16 +627,6 @@ static void step(struct hf__conn *conn, int64_t now)
 	if (hf__conn_is_attempting(conn) && conn->state != HF__CONN_NEXT &&
 	    now >= next_step_at(conn))
 		give_up_waiting(conn, now);
-}
-
-void hf__conn_turn(struct hf__conn *conn, int64_t now)
-{
-	hf__input_turn(conn, now);
-	if (conn->state == HF__CONN_UP && now >= conn->subscribe_at) {
-		conn->subscribe_at = HF__NEVER;
-		hf__subs_renew(conn);
-	}
-	step(conn, now);
 }
 
 void hf__conn_show_server(const struct hf__conn *conn, char *ret_text, size_t size)

@@ -1,4 +1,7 @@
-/* Everything that arrives on a connection: replies, release messages, silence and errors. */
+/*
+ * One turn of a connection: what has arrived on it (replies, messages, silence and errors), and
+ * then the next step towards it.
+ */
 #include "redis/redis.h"
 
 #include <errno.h>
@@ -130,4 +133,7 @@ void hf__input_turn(struct hf__conn *conn, int64_t now)
 		read_input(conn, now);
 	check_errors(conn, now);
 	check_overdue(conn, now);
+	hf__conn_step(conn, now);
+	if (conn->state == HF__CONN_READY)
+		hf__greet_begin(conn, now);
 }

@@ -185,7 +185,8 @@ static void turn(void *backend, int64_t now)
 		hf__sentinel_turn(redis->sentinel, now);
 	if (redis->cluster)
 		hf__cluster_turn(redis->cluster, now);
-	hf__conn_turn(&redis->master, now);
+	hf__input_turn(&redis->master, now);
+	hf__subs_turn(&redis->master, now);
 	hf__sync_turn(redis->master.sync, now); /* after the grants of this turn */
 }
 

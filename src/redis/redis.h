@@ -48,6 +48,7 @@ enum hf__conn_state {
 	HF__CONN_NEXT,
 	HF__CONN_CONNECTING,
 	HF__CONN_SECURING, /* TLS handshake */
+	HF__CONN_READY,    /* nothing was sent yet; the same turn begins the greeting */
 	HF__CONN_GREETING, /* HELLO and the requests that go with it */
 	HF__CONN_UP,
 };
@@ -207,10 +208,10 @@ void hf__conn_start(struct hf__conn *conn, int64_t now);
 void hf__conn_forget(struct hf__conn *conn);
 /* Gives up the connection, or the attempt, because another address is the right one. */
 void hf__conn_abandon(struct hf__conn *conn, const char *why, int64_t now);
-/* When to call hf__conn_turn() at the latest. */
+/* When the next turn is due at the latest. */
 int64_t hf__conn_due(const struct hf__conn *conn);
-/* Handles input, takes the next step towards a connection, and checks time limits. */
-void hf__conn_turn(struct hf__conn *conn, int64_t now);
+/* Takes the next step towards a connection, as far as HF__CONN_READY, and checks time limits. */
+void hf__conn_step(struct hf__conn *conn, int64_t now);
 /* Gives up the connection, or the address that is being tried. */
 void hf__conn_drop(struct hf__conn *conn, int error, const char *why, int64_t now);
 /* The server that it leads to, without secrets. */
@@ -225,7 +226,10 @@ void hf__greet_begin(struct hf__conn *conn, int64_t now);
 void hf__greet_handle_reply(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now);
 
 /* ---- input.c ---- */
-/* Handles everything that has arrived, and what is overdue. */
+/*
+ * Handles everything that has arrived, and what is overdue. Then takes the next step towards a
+ * connection.
+ */
 void hf__input_turn(struct hf__conn *conn, int64_t now);
 /* The command that the next reply is for, or NULL. */
 struct hf__cmd *hf__input_first(const struct hf__conn *conn);
@@ -257,6 +261,8 @@ int hf__subs_watch(struct hf__redis *redis, struct hf__watch *watch);
 void hf__subs_unwatch(struct hf__redis *redis, struct hf__watch *watch);
 /* Subscribes to every channel that is watched and not subscribed to. */
 void hf__subs_renew(struct hf__conn *conn);
+/* Tries those again that were refused for now, if it is time. */
+void hf__subs_turn(struct hf__conn *conn, int64_t now);
 /* Slots have other masters now: their channels are subscribed to there. */
 void hf__subs_reroute(struct hf__redis *redis);
 void hf__subs_reroute_slot(struct hf__redis *redis, uint16_t slot);

@@ -133,7 +133,7 @@ int64_t hf__seek_due(const struct hf__seek *seek)
 
 bool hf__seek_turn(struct hf__seek *seek, int64_t now)
 {
-	hf__conn_turn(&seek->conn, now);
+	hf__input_turn(&seek->conn, now);
 	if (now < seek->ask_at)
 		return false;
 	seek->ask_at = HF__NEVER;

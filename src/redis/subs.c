@@ -186,6 +186,14 @@ void hf__subs_renew(struct hf__conn *conn)
 	each_sub(conn->redis, conn, renew_sub);
 }
 
+void hf__subs_turn(struct hf__conn *conn, int64_t now)
+{
+	if (conn->state != HF__CONN_UP || now < conn->subscribe_at)
+		return;
+	conn->subscribe_at = HF__NEVER;
+	hf__subs_renew(conn);
+}
+
 void hf__subs_lose(struct hf__conn *conn)
 {
 	each_sub(conn->redis, conn, lose_sub);

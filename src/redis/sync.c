@@ -517,7 +517,7 @@ void hf__sync_turn(struct hf__sync *sync, int64_t now)
 {
 	if (!sync)
 		return;
-	hf__conn_turn(&sync->conn, now);
+	hf__input_turn(&sync->conn, now);
 	if (can_send(sync))
 		send_collected(sync, now);
 }
