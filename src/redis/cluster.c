@@ -1,9 +1,7 @@
 /*
- * A Redis Cluster: the map from slots to masters, a connection to each master in use, and what
- * redirections do to both.
+ * What a cluster adds: which master is asked, and what redirections and answers say about the map.
  */
 #include "redis/cluster.h"
-#include "redis/nat.h"
 #include "redis/refusal.h"
 #include "redis/scout.h"
 #include "redis/sync.h"
@@ -14,305 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARDS_MAX        128
 #define MOST_REDIRECTIONS 5    /* of one request in a row */
 #define MISSING_MS        150  /* between questions for the map while a master is missing */
 #define MOVED_MS          1000 /* and after a redirection, which has said what matters most */
-#define TORN_MS           30000
-#define LIST_CURSOR       48 /* bytes of a cursor: the shard's number and the server's own */
 
-/* A master, or a node that was one. */
-struct shard {
-	struct hf__conn conn;
-	struct hf__link link;
-	int slots;      /* how many it owns */
-	int slots_next; /* and in the map that is being read */
-	bool is_down;   /* it says that the cluster is; if only it is cut off, others know better */
-	char host[HF__SLOTS_HOST];
-	int port;
-	char shown[HF__SLOTS_HOST + 40];
-};
-
-struct hf__cluster {
-	struct hf__redis *redis;
-	struct hf__scout *scout;
-	struct shard *shard[SHARDS_MAX];
-	int shards;
-	uint16_t owner[HF__SLOTS]; /* which shard owns each slot, counted from 1; 0: none */
-	uint16_t next[HF__SLOTS];  /* the same in the map that is being read */
-	const char *asked_host;    /* of the node that has sent that map */
-	/* Slots that are being moved: none of their renewals is for two keys. */
-	uint8_t torn[HF__SLOTS / 8];
-	int64_t torn_until; /* when to forget them */
-	/* Commands to answer next turn, because they cannot be sent. */
-	struct hf__list late;
-	struct hf__answer listed; /* the reply to the latest step of a list */
-	char cursor[LIST_CURSOR]; /* where the next step begins */
-	char gone[300];           /* masters whose slots have had no master since; or empty */
-};
-
-/* ---- shards ---- */
-
-static struct shard *shard_of(const struct hf__link *link)
+static struct hf__shard *shard_of(const struct hf__link *link)
 {
-	return hf__list_item(link, struct shard, link);
-}
-
-static struct shard *owner_of(const struct hf__cluster *cluster, uint16_t slot)
-{
-	uint16_t number = cluster->owner[slot];
-	return number ? cluster->shard[number - 1] : NULL;
-}
-
-static uint16_t slot_of(const struct hf__lock *lock)
-{
-	return hf__slots_of(hf__lock_name(lock), hf__lock_name_length(lock));
-}
-
-static void set_host(struct shard *shard, const char *host, int port)
-{
-	snprintf(shard->host, sizeof shard->host, "%s", host);
-	shard->port = port;
-	snprintf(shard->shown, sizeof shard->shown, "node %s:%d", host, port);
-	hf__core_link_init(&shard->link);
-	snprintf(shard->link.why, sizeof shard->link.why, "%s: not connected yet", shard->shown);
-	/* Another node may become the master of its slots, so a failure is not the end. */
-	shard->link.is_awaited = true;
-	hf__conn_set_host(&shard->conn, shard->host, port);
-	hf__conn_forget(&shard->conn);
-}
-
-static struct shard *new_shard(struct hf__cluster *cluster)
-{
-	struct hf__redis *redis = cluster->redis;
-	struct shard *shard = calloc(1, sizeof(*shard));
-	if (!shard || hf__conn_init(&shard->conn, redis, &hf__master)) {
-		free(shard);
-		return NULL;
-	}
-	if (redis->master.tls && hf__tls_share(redis->master.tls, &shard->conn.tls)) {
-		hf__conn_done(&shard->conn);
-		free(shard);
-		return NULL;
-	}
-	shard->conn.link = &shard->link;
-	shard->conn.shown = shard->shown;
-	shard->conn.login = (struct hf__login){.user = redis->config->user,
-	                                       .password = redis->config->password,
-	                                       .is_master = true,
-	                                       .is_clustered = true};
-	cluster->shard[cluster->shards++] = shard;
-	return shard;
-}
-
-/* A node that nothing depends on any more, or NULL. */
-static struct shard *find_unused(const struct hf__cluster *cluster)
-{
-	for (int i = 0; i < cluster->shards; i++) {
-		struct shard *shard = cluster->shard[i];
-		if (!shard->slots && !shard->slots_next && shard->conn.state == HF__CONN_IDLE &&
-		    !hf__core_needs_link(cluster->redis->core, &shard->link))
-			return shard;
-	}
-	return NULL;
-}
-
-static int number_of(const struct hf__cluster *cluster, const struct shard *shard)
-{
-	int i = 0;
-	while (cluster->shard[i] != shard)
-		i++;
-	return i + 1;
-}
-
-/*
- * The shard that a node names, perhaps a new one; NULL without memory, or if there are too many. A
- * name without a host means the node that was asked.
- */
-static struct shard *take_shard(struct hf__cluster *cluster, const struct hf__slots_master *named,
-                                const char *asked)
-{
-	char host[HF__SLOTS_HOST];
-	int port = named->port;
-	snprintf(host, sizeof host, "%s", named->host[0] ? named->host : asked);
-	if (named->host[0])
-		hf__nat_apply(cluster->redis->config->nat, host, sizeof host, &port);
-	for (int i = 0; i < cluster->shards; i++) {
-		struct shard *shard = cluster->shard[i];
-		if (shard->port == port && strcmp(shard->host, host) == 0)
-			return shard;
-	}
-	struct shard *shard =
-		cluster->shards < SHARDS_MAX ? new_shard(cluster) : find_unused(cluster);
-	if (shard)
-		set_host(shard, host, port);
-	return shard;
-}
-
-/* ---- the map ---- */
-
-/* Channels first: a waiter that asks again must be listening at the node that it asks. */
-static void reroute(struct hf__cluster *cluster, int64_t now)
-{
-	hf__subs_reroute(cluster->redis);
-	hf__core_reroute(cluster->redis->core, now);
-}
-
-static void set_owner(struct hf__cluster *cluster, uint16_t slot, struct shard *shard, int64_t now)
-{
-	struct shard *before = owner_of(cluster, slot);
-	hf__scout_want(cluster->scout, MOVED_MS, now);
-	if (before == shard)
-		return;
-	if (before)
-		before->slots--;
-	shard->slots++;
-	cluster->owner[slot] = (uint16_t)number_of(cluster, shard);
-	hf__subs_reroute_slot(cluster->redis, slot);
-	hf__core_reroute_slot(cluster->redis->core, slot, now);
-}
-
-static int take_range(void *arg, const struct hf__slots_master *master, uint16_t first,
-                      uint16_t last)
-{
-	struct hf__cluster *cluster = arg;
-	struct shard *shard = take_shard(cluster, master, cluster->asked_host);
-	if (!shard)
-		return cluster->shards < SHARDS_MAX ? HF_ENOMEM : HF_EPROTOCOL;
-	uint16_t number = (uint16_t)number_of(cluster, shard);
-	for (int slot = first; slot <= last; slot++) {
-		if (cluster->next[slot])
-			cluster->shard[cluster->next[slot] - 1]->slots_next--;
-		cluster->next[slot] = number;
-		shard->slots_next++;
-	}
-	return 0;
-}
-
-/* Once the whole text was read, the new map is in next[]. */
-static int read_map(struct hf__cluster *cluster, const char *text, size_t length, const char *host)
-{
-	memset(cluster->next, 0, sizeof cluster->next);
-	for (int i = 0; i < cluster->shards; i++)
-		cluster->shard[i]->slots_next = 0;
-	cluster->asked_host = host;
-	int count = hf__slots_read(text, length, take_range, cluster);
-	return count > 0 ? 0 : count < 0 ? count : HF_EPROTOCOL;
-}
-
-/* Requests that are still in flight to a master that was replaced may never be answered. */
-static void leave_replaced(struct hf__cluster *cluster, const bool *replaced, int64_t now)
-{
-	for (int i = 0; i < cluster->shards; i++) {
-		struct shard *shard = cluster->shard[i];
-		if (replaced[i] && shard->conn.state != HF__CONN_IDLE)
-			hf__conn_abandon(&shard->conn, "it owns no slots any more", now);
-	}
-}
-
-static int count_slots(const struct hf__cluster *cluster)
-{
-	int n = 0;
-	for (int i = 0; i < cluster->shards; i++)
-		n += cluster->shard[i]->slots;
-	return n;
-}
-
-/* While slots have no master, masters that were left out of the map meanwhile are kept in mind. */
-static void note_gone(struct hf__cluster *cluster, const bool *replaced, int missing)
-{
-	if (missing == 0)
-		cluster->gone[0] = 0;
-	for (int i = 0; i < cluster->shards && missing > 0; i++) {
-		size_t used = strlen(cluster->gone);
-		if (replaced[i] && !strstr(cluster->gone, cluster->shard[i]->shown))
-			snprintf(cluster->gone + used, sizeof cluster->gone - used, "%s%s",
-			         used ? ", " : "", cluster->shard[i]->shown);
-	}
-}
-
-/* Calls whose slot has no master wait on the core's own link, and end with this reason. */
-static void explain_gaps(struct hf__cluster *cluster, const bool *replaced, int64_t now)
-{
-	struct hf__core *core = cluster->redis->core;
-	char why[sizeof cluster->gone + 120];
-	int n = HF__SLOTS - count_slots(cluster);
-	note_gone(cluster, replaced, n);
-	hf__core_link(core)->is_awaited = true;
-	snprintf(why, sizeof why, "%d of the cluster's %d slots have no master%s%s", n, HF__SLOTS,
-	         cluster->gone[0] ? "; failed: " : "", cluster->gone);
-	if (n > 0)
-		hf__core_link_failed(core, hf__core_link(core), HF_EUNREACHABLE, why, now);
-}
-
-static void forget_torn(struct hf__cluster *cluster, int64_t now)
-{
-	if (now < cluster->torn_until)
-		return;
-	memset(cluster->torn, 0, sizeof cluster->torn);
-	cluster->torn_until = HF__NEVER;
-}
-
-int hf__cluster_take_map(struct hf__cluster *cluster, const char *text, size_t length,
-                         const char *host, int64_t now)
-{
-	bool replaced[SHARDS_MAX] = {false};
-	int rc = read_map(cluster, text, length, host);
-	if (rc)
-		return rc;
-	forget_torn(cluster, now);
-	bool changed = memcmp(cluster->owner, cluster->next, sizeof cluster->owner) != 0;
-	memcpy(cluster->owner, cluster->next, sizeof cluster->owner);
-	for (int i = 0; i < cluster->shards; i++) {
-		struct shard *shard = cluster->shard[i];
-		replaced[i] = shard->slots > 0 && shard->slots_next == 0;
-		shard->slots = shard->slots_next;
-	}
-	explain_gaps(cluster, replaced, now);
-	if (changed) {
-		reroute(cluster, now);
-		leave_replaced(cluster, replaced, now);
-	}
-	return 0;
-}
-
-int hf__cluster_masters(const struct hf__cluster *cluster)
-{
-	int n = 0;
-	for (int i = 0; i < cluster->shards; i++)
-		n += cluster->shard[i]->slots > 0;
-	return n;
-}
-
-struct hf__host hf__cluster_master(const struct hf__cluster *cluster, int i)
-{
-	int at = 0;
-	assert(i >= 0 && i < hf__cluster_masters(cluster));
-	while (!cluster->shard[at]->slots || i-- > 0)
-		at++;
-	return (struct hf__host){.name = cluster->shard[at]->host,
-	                         .port = cluster->shard[at]->port};
-}
-
-bool hf__cluster_lacks_master(const struct hf__cluster *cluster)
-{
-	struct hf__core *core = cluster->redis->core;
-	if (hf__core_needs_link(core, hf__core_link(core)))
-		return true;
-	for (int i = 0; i < cluster->shards; i++) {
-		const struct shard *shard = cluster->shard[i];
-		if ((shard->is_down || !shard->link.up) && hf__core_needs_link(core, &shard->link))
-			return true;
-	}
-	return false;
-}
-
-bool hf__cluster_is_used(const struct hf__cluster *cluster)
-{
-	for (int i = 0; i < cluster->shards; i++)
-		if (cluster->shard[i]->conn.state == HF__CONN_UP)
-			return true;
-	return false;
+	return hf__list_item(link, struct hf__shard, link);
 }
 
 /* ---- redirections ---- */
@@ -335,7 +41,7 @@ static const struct hf__lock *lock_of(const struct hf__cmd *cmd)
  * The other node is not connected. If the command's own link is down as well, the core sends it
  * again as soon as that is up; otherwise after a pause.
  */
-static void put_off(struct hf__cluster *cluster, struct hf__cmd *cmd, struct shard *shard,
+static void put_off(struct hf__cluster *cluster, struct hf__cmd *cmd, struct hf__shard *shard,
                     const char *text, size_t length, int64_t now)
 {
 	const struct hf__lock *lock = lock_of(cmd);
@@ -346,12 +52,23 @@ static void put_off(struct hf__cluster *cluster, struct hf__cmd *cmd, struct sha
 
 static bool read_redirection(struct hf__cluster *cluster, const struct hf__conn *conn,
                              const char *text, size_t length,
-                             struct hf__slots_redirection *ret_read, struct shard **ret_shard)
+                             struct hf__slots_redirection *ret_read, struct hf__shard **ret_shard)
 {
 	if (!hf__slots_read_redirection(text, length, ret_read))
 		return false;
-	*ret_shard = take_shard(cluster, &ret_read->to, conn->host);
+	*ret_shard = hf__map_take_shard(cluster, &ret_read->to, conn->host);
 	return *ret_shard != NULL;
+}
+
+/* Channels first: a waiter that asks again must be listening at the node that it asks. */
+static void set_owner(struct hf__cluster *cluster, uint16_t slot, struct hf__shard *shard,
+                      int64_t now)
+{
+	hf__scout_want(cluster->scout, MOVED_MS, now);
+	if (!hf__map_set_owner(cluster, slot, shard))
+		return;
+	hf__subs_reroute_slot(cluster->redis, slot);
+	hf__core_reroute_slot(cluster->redis->core, slot, now);
 }
 
 /*
@@ -368,7 +85,7 @@ bool hf__cluster_redirect(struct hf__conn *conn, struct hf__cmd *cmd, const char
 {
 	struct hf__cluster *cluster = conn->redis->cluster;
 	struct hf__slots_redirection redirection;
-	struct shard *shard;
+	struct hf__shard *shard;
 	if (has_stopped(text, length)) {
 		hf__conn_drop(conn, HF_EPROTOCOL, "a script met a key that has moved", now);
 		return true;
@@ -393,7 +110,7 @@ void hf__cluster_note_refusal(struct hf__conn *conn, const char *text, size_t le
 {
 	struct hf__cluster *cluster = conn->redis->cluster;
 	struct hf__slots_redirection redirection;
-	struct shard *shard;
+	struct hf__shard *shard;
 	if (!read_redirection(cluster, conn, text, length, &redirection, &shard)) {
 		hf__cluster_want(cluster, now);
 	} else if (!redirection.asks) {
@@ -403,14 +120,6 @@ void hf__cluster_note_refusal(struct hf__conn *conn, const char *text, size_t le
 }
 
 /* ---- answers ---- */
-
-static void note_torn(struct hf__cluster *cluster, const struct hf__cmd *cmd, int64_t now)
-{
-	uint16_t slot = slot_of(lock_of(cmd));
-	cluster->torn[slot / 8] |= (uint8_t)(1 << slot % 8);
-	if (cluster->torn_until == HF__NEVER)
-		cluster->torn_until = hf__clock_after(now, TORN_MS);
-}
 
 static const char *list_row(const struct hf__answer *answer, size_t i, size_t *ret_length)
 {
@@ -422,7 +131,7 @@ static const char *list_row(const struct hf__answer *answer, size_t i, size_t *r
 }
 
 /* The next shard that has slots, or NULL. */
-static const struct shard *next_shard(const struct hf__cluster *cluster, int after)
+static const struct hf__shard *next_shard(const struct hf__cluster *cluster, int after)
 {
 	for (int i = after; i < cluster->shards; i++)
 		if (cluster->shard[i]->slots > 0)
@@ -435,13 +144,13 @@ static void set_cursor(struct hf__cluster *cluster, const struct hf__conn *conn,
                        struct hf__answer *answer)
 {
 	size_t length;
-	const struct shard *shard = shard_of(conn->link);
+	const struct hf__shard *shard = shard_of(conn->link);
 	const char *own = answer->row(answer, 0, &length);
 	if (length == 1 && *own == '0')
-		shard = next_shard(cluster, number_of(cluster, shard));
+		shard = next_shard(cluster, hf__map_number(cluster, shard));
 	if (shard)
 		snprintf(cluster->cursor, sizeof cluster->cursor, "%d:%.*s",
-		         number_of(cluster, shard), (int)length, own);
+		         hf__map_number(cluster, shard), (int)length, own);
 	else
 		snprintf(cluster->cursor, sizeof cluster->cursor, "0");
 	cluster->listed = *answer;
@@ -479,7 +188,7 @@ void hf__cluster_note_answer(struct hf__conn *conn, const struct hf__cmd *cmd,
 	if (answer->outcome == HF__NOT_NOW) {
 		hf__cluster_want(cluster, now);
 		if (cmd->verb == HF__RENEW && cmd->items > 1)
-			note_torn(cluster, cmd, now);
+			hf__map_note_torn(cluster, lock_of(cmd), now);
 	} else if (hf__backend_is_walk(cmd) && answer->rows > 0) {
 		if (cmd->verb == HF__HISTORY_STREAMS)
 			compare_slots(cluster, conn, answer, now);
@@ -491,21 +200,15 @@ void hf__cluster_note_answer(struct hf__conn *conn, const struct hf__cmd *cmd,
 
 /* ---- what the core calls ---- */
 
-struct hf__conn *hf__cluster_conn_of(struct hf__cluster *cluster, const struct hf__lock *lock)
-{
-	struct shard *shard = owner_of(cluster, slot_of(lock));
-	return shard ? &shard->conn : NULL;
-}
-
 /*
  * For requests about no name: a master that is connected, or else the one that is most likely to
  * work, which is the one that has sent the map.
  */
-static struct shard *find_any(const struct hf__cluster *cluster)
+static struct hf__shard *find_any(const struct hf__cluster *cluster)
 {
-	struct shard *best = NULL;
+	struct hf__shard *best = NULL;
 	for (int i = 0; i < cluster->shards; i++) {
-		struct shard *shard = cluster->shard[i];
+		struct hf__shard *shard = cluster->shard[i];
 		if (!shard->slots)
 			continue;
 		if (shard->link.up)
@@ -519,8 +222,8 @@ static struct shard *find_any(const struct hf__cluster *cluster)
 
 struct hf__link *hf__cluster_route(struct hf__cluster *cluster, const char *name, size_t length)
 {
-	struct shard *shard =
-		name ? owner_of(cluster, hf__slots_of(name, length)) : find_any(cluster);
+	struct hf__shard *shard =
+		name ? hf__map_owner(cluster, hf__slots_of(name, length)) : find_any(cluster);
 	return shard ? &shard->link : hf__core_link(cluster->redis->core);
 }
 
@@ -529,7 +232,7 @@ const struct hf__link *hf__cluster_link_at(const struct hf__cluster *cluster, in
                                            const char **ret_shown)
 {
 	for (int at = 0; at < cluster->shards; at++) {
-		const struct shard *shard = cluster->shard[at];
+		const struct hf__shard *shard = cluster->shard[at];
 		bool counts = shard->slots > 0 || shard->link.up || shard->link.holds > 0;
 		if (!counts || i-- > 0)
 			continue;
@@ -537,14 +240,6 @@ const struct hf__link *hf__cluster_link_at(const struct hf__cluster *cluster, in
 		return &shard->link;
 	}
 	return NULL;
-}
-
-/* Keys of a slot that is being moved are at either node, so each needs its own renewal. */
-uint32_t hf__cluster_batch(const struct hf__cluster *cluster, const struct hf__lock *lock)
-{
-	uint16_t slot = slot_of(lock);
-	bool is_torn = cluster->torn[slot / 8] >> slot % 8 & 1;
-	return is_torn ? HF__SLOTS + (uint32_t)((uintptr_t)lock >> 4) : slot;
 }
 
 void hf__cluster_want(struct hf__cluster *cluster, int64_t now)
@@ -572,8 +267,8 @@ static struct hf__conn *find_listed(const struct hf__cluster *cluster, struct hf
 	cmd->backend.starts_over = number && !(is_known && cluster->shard[number - 1]->slots > 0);
 	if (number && !cmd->backend.starts_over)
 		return &cluster->shard[number - 1]->conn;
-	const struct shard *shard = next_shard(cluster, 0);
-	return shard ? &cluster->shard[number_of(cluster, shard) - 1]->conn : NULL;
+	const struct hf__shard *shard = next_shard(cluster, 0);
+	return shard ? &cluster->shard[hf__map_number(cluster, shard) - 1]->conn : NULL;
 }
 
 /* The master with this address; NULL if it is not one any more. */
@@ -599,7 +294,7 @@ static bool is_addressed(const struct hf__cmd *cmd)
  */
 static struct hf__conn *find_named(const struct hf__cluster *cluster, struct hf__cmd *cmd)
 {
-	struct shard *first = owner_of(cluster, 0);
+	struct hf__shard *first = hf__map_owner(cluster, 0);
 	switch (cmd->verb) {
 	case HF__LIST:
 	case HF__LIST_WAITED:

@@ -88,7 +88,7 @@ static uint32_t batch(void *backend, const struct hf__lock *lock)
 {
 	assert(backend && lock);
 	const struct hf__redis *redis = backend;
-	return redis->cluster ? hf__cluster_batch(redis->cluster, lock) : HF__BATCH_ANY;
+	return redis->cluster ? hf__map_batch(redis->cluster, lock) : HF__BATCH_ANY;
 }
 
 static void init(struct hf__redis *redis, struct hf__core *core, struct hf__engine *engine,

@@ -34,17 +34,16 @@ struct hf__scout {
 
 static int count_places(const struct hf__scout *scout)
 {
-	return scout->seeds + hf__cluster_masters(scout->redis->cluster);
+	return scout->seeds + hf__map_masters(scout->redis->cluster);
 }
 
 /* There may be fewer servers since the current one was chosen. */
 static void set_place(struct hf__scout *scout)
 {
 	int current = scout->seek.current %= count_places(scout);
+	int known = current - scout->seeds;
 	struct hf__host server =
-		current < scout->seeds
-			? scout->seed[current]
-			: hf__cluster_master(scout->redis->cluster, current - scout->seeds);
+		known < 0 ? scout->seed[current] : hf__map_master(scout->redis->cluster, known);
 	snprintf(scout->host, sizeof scout->host, "%s", server.name);
 	scout->port = server.port;
 }
@@ -85,7 +84,7 @@ static void try_next(struct hf__scout *scout, int error, const char *why, int64_
  */
 static bool is_of_no_use(struct hf__scout *scout)
 {
-	if (!hf__cluster_lacks_master(scout->redis->cluster)) {
+	if (!hf__map_lacks_master(scout->redis->cluster)) {
 		scout->asked = 0;
 		return false;
 	}
@@ -148,6 +147,20 @@ static void refuse(struct hf__scout *scout, const char *text, size_t length, int
 	hf__conn_drop(&scout->seek.conn, error, why, now);
 }
 
+/* Channels first: a waiter that asks again must be listening at the node that it asks. */
+int hf__scout_take_map(struct hf__redis *redis, const char *text, size_t length, const char *host,
+                       int64_t now)
+{
+	bool changed;
+	int rc = hf__map_take(redis->cluster, text, length, host, now, &changed);
+	if (rc || !changed)
+		return rc;
+	hf__subs_reroute(redis);
+	hf__core_reroute(redis->core, now);
+	hf__map_leave_replaced(redis->cluster, now);
+	return 0;
+}
+
 static void handle_map(struct hf__scout *scout, const char *bytes, int64_t now)
 {
 	const struct hf__resp_node *root = &scout->seek.conn.resp.node[0];
@@ -157,8 +170,8 @@ static void handle_map(struct hf__scout *scout, const char *bytes, int64_t now)
 	}
 	int rc = HF_EPROTOCOL;
 	if (root->type == HF__RESP_STRING)
-		rc = hf__cluster_take_map(scout->redis->cluster, bytes + root->start, root->length,
-		                          scout->host, now);
+		rc = hf__scout_take_map(scout->redis, bytes + root->start, root->length,
+		                        scout->host, now);
 	if (rc) {
 		hf__conn_drop(&scout->seek.conn, rc,
 		              rc == HF_ENOMEM ? "no memory for the reply to CLUSTER NODES"
@@ -260,8 +273,8 @@ void hf__scout_turn(struct hf__scout *scout, int64_t now)
 	if (scout->seek.conn.state == HF__CONN_UP)
 		ask(scout, now);
 	else if (scout->seek.conn.state == HF__CONN_IDLE &&
-	         (hf__cluster_lacks_master(scout->redis->cluster) ||
-	          hf__cluster_is_used(scout->redis->cluster)))
+	         (hf__map_lacks_master(scout->redis->cluster) ||
+	          hf__map_is_used(scout->redis->cluster)))
 		contact(scout, now);
 }
 

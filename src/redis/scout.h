@@ -19,5 +19,8 @@ void hf__scout_turn(struct hf__scout *scout, int64_t now);
 bool hf__scout_is_at(const struct hf__scout *scout, const struct hf__conn *conn);
 /* A node is being asked. */
 bool hf__scout_is_busy(const struct hf__scout *scout);
+/* Takes over the map that this host has sent, as hf__map_take(), and whatever follows from it. */
+int hf__scout_take_map(struct hf__redis *redis, const char *text, size_t length, const char *host,
+                       int64_t now);
 
 #endif

@@ -55,7 +55,7 @@ static struct hf__sub *new_sub(struct hf__redis *redis, struct hf__conn *conn, c
 /* The connection for the channels of this lock; NULL if the master of its slot is not known. */
 static struct hf__conn *conn_of(struct hf__redis *redis, const struct hf__watch *watch)
 {
-	return redis->cluster ? hf__cluster_conn_of(redis->cluster, watch->lock) : &redis->master;
+	return redis->cluster ? hf__map_conn_of(redis->cluster, watch->lock) : &redis->master;
 }
 
 static void free_if_unused(struct hf__redis *redis, struct hf__sub *sub)

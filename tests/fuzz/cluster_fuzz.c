@@ -77,7 +77,7 @@ static void check_lock(struct hf__redis *redis, struct hf__lock *lock)
 {
 	const char *name = hf__lock_name(lock);
 	uint16_t expected = owner[hf__slots_of(name, strlen(name))];
-	const struct hf__conn *conn = hf__cluster_conn_of(redis->cluster, lock);
+	const struct hf__conn *conn = hf__map_conn_of(redis->cluster, lock);
 
 	CHECK((conn != NULL) == (expected != 0));
 	CHECK(hf__lock_link(lock) == (conn ? conn->link : hf__core_link(redis->core)));
@@ -91,7 +91,7 @@ static void take_map(struct hf__redis *redis, const char *text, size_t length)
 	memset(next, 0, sizeof next);
 	int count = hf__slots_read(text, length, expect_range, NULL);
 
-	if (hf__cluster_take_map(redis->cluster, text, length, ASKED, 0))
+	if (hf__scout_take_map(redis, text, length, ASKED, 0))
 		return; /* also if it names too many masters, which is not modelled here */
 	CHECK(count > 0);
 	memcpy(owner, next, sizeof owner);
@@ -117,7 +117,7 @@ static void note_owner(const char *text, size_t length, const char *asked)
 static void redirect(struct hf__redis *redis, struct hf__lock *lock, const char *text,
                      size_t length)
 {
-	struct hf__conn *conn = hf__cluster_conn_of(redis->cluster, lock);
+	struct hf__conn *conn = hf__map_conn_of(redis->cluster, lock);
 	struct hf__cmd cmd = {
 		.verb = HF__ASK, .lock = lock, .in_flight = true, .answered = take_answer};
 
@@ -138,12 +138,12 @@ static void redirect(struct hf__redis *redis, struct hf__lock *lock, const char 
 
 static void refuse(struct hf__redis *redis, struct hf__lock *lock, const char *text, size_t length)
 {
-	struct hf__conn *conn = hf__cluster_conn_of(redis->cluster, lock);
+	struct hf__conn *conn = hf__map_conn_of(redis->cluster, lock);
 
 	if (!conn)
 		return;
 	hf__cluster_note_refusal(conn, text, length, 0);
-	if (hf__cluster_masters(redis->cluster) > 0)
+	if (hf__map_masters(redis->cluster) > 0)
 		note_owner(text, length, conn->host);
 }
 
@@ -162,7 +162,7 @@ static void take_item(struct hf__redis *redis, struct hf__lock *const *lock, con
 	else
 		redirect(redis, lock[*copy & 1], copy + 1, length - 1);
 	free(copy);
-	CHECK(hf__cluster_masters(redis->cluster) == count_owners());
+	CHECK(hf__map_masters(redis->cluster) == count_owners());
 	check_lock(redis, lock[0]);
 	check_lock(redis, lock[1]);
 }

@@ -61,7 +61,7 @@ static int open_locks(void **state)
 		assert_int_equal(hf_lock_open(client, HF_REENTRANT, name, &lock[i]), 0);
 	}
 	hf__engine_lock(&client->engine);
-	int rc = hf__cluster_take_map(redis->cluster, map, sizeof map - 1, "127.0.0.1", NOW - 500);
+	int rc = hf__scout_take_map(redis, map, sizeof map - 1, "127.0.0.1", NOW - 500);
 	hf__engine_unlock(&client->engine);
 	return rc;
 }
@@ -79,7 +79,7 @@ static struct hf__conn *find_first_node(void)
 {
 	struct hf__conn *conn = NULL;
 	for (int i = 0; !conn || conn->port_number != 1; i++)
-		conn = hf__cluster_conn_of(redis->cluster, lock[i]->at.lock);
+		conn = hf__map_conn_of(redis->cluster, lock[i]->at.lock);
 	return conn;
 }
 
@@ -96,7 +96,7 @@ static int count_astray(void)
 	int astray = 0;
 	for (int i = 0; i < LOCKS; i++) {
 		const struct hf__lock *one = lock[i]->at.lock;
-		astray += hf__lock_link(one) != hf__cluster_conn_of(redis->cluster, one)->link;
+		astray += hf__lock_link(one) != hf__map_conn_of(redis->cluster, one)->link;
 	}
 	return astray;
 }
@@ -127,7 +127,7 @@ static void a_new_map_concerns_all_locks(void **state)
 	(void)state;
 	hf__engine_lock(&client->engine);
 	walks = 0;
-	int rc = hf__cluster_take_map(redis->cluster, map, sizeof map - 1, "127.0.0.1", NOW);
+	int rc = hf__scout_take_map(redis, map, sizeof map - 1, "127.0.0.1", NOW);
 	int astray = count_astray();
 	hf__engine_unlock(&client->engine);
 	assert_int_equal(rc, 0);
