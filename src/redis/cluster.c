@@ -4,7 +4,6 @@
 #include "redis/cluster.h"
 #include "redis/refusal.h"
 #include "redis/scout.h"
-#include "redis/sync.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -81,13 +80,14 @@ static bool has_stopped(const char *text, size_t length)
 }
 
 bool hf__cluster_redirect(struct hf__conn *conn, struct hf__cmd *cmd, const char *text,
-                          size_t length, int64_t now)
+                          size_t length, int64_t now, struct hf__conn **ret_again)
 {
 	struct hf__cluster *cluster = conn->redis->cluster;
 	struct hf__slots_redirection redirection;
 	struct hf__shard *shard;
 	if (has_stopped(text, length)) {
 		hf__conn_drop(conn, HF_EPROTOCOL, "a script met a key that has moved", now);
+		*ret_again = NULL;
 		return true;
 	}
 	if (!read_redirection(cluster, conn, text, length, &redirection, &shard))
@@ -97,10 +97,11 @@ bool hf__cluster_redirect(struct hf__conn *conn, struct hf__cmd *cmd, const char
 	cmd->backend.whole_text = false;
 	if (!redirection.asks)
 		set_owner(cluster, redirection.slot, shard, now);
+	*ret_again = NULL;
 	if (++cmd->backend.redirections > MOST_REDIRECTIONS)
 		answer(cluster, cmd, HF__NOT_NOW, text, length, now);
 	else if (shard->conn.state == HF__CONN_UP)
-		hf__master_resend(&shard->conn, cmd, now);
+		*ret_again = &shard->conn;
 	else
 		put_off(cluster, cmd, shard, text, length, now);
 	return true;
@@ -316,18 +317,19 @@ static bool is_mute_latch(const struct hf__cluster *cluster, const struct hf__cm
 	       strchr(hf__lock_name(cmd->lock), '{');
 }
 
-int hf__cluster_submit(struct hf__cluster *cluster, struct hf__link *link, struct hf__cmd *cmd)
+struct hf__conn *hf__cluster_choose(struct hf__cluster *cluster, struct hf__link *link,
+                                    struct hf__cmd *cmd)
 {
 	assert(link != hf__core_link(cluster->redis->core));
 	struct hf__conn *named = find_named(cluster, cmd);
 	struct hf__conn *conn = named || is_addressed(cmd) ? named : &shard_of(link)->conn;
 	bool is_mute = is_mute_latch(cluster, cmd);
 	if (conn && conn->state == HF__CONN_UP && !is_mute)
-		return hf__master_submit(conn, cmd);
+		return conn;
 	if (conn && !is_mute)
 		hf__conn_want(conn, hf__clock_ms());
 	hf__list_add(&cluster->late, &cmd->link);
-	return 0;
+	return NULL;
 }
 
 const struct hf__list *hf__cluster_waiting(const struct hf__cluster *cluster)
@@ -340,25 +342,11 @@ const struct hf__list *hf__cluster_waiting(const struct hf__cluster *cluster)
 
 int64_t hf__cluster_due(const struct hf__cluster *cluster)
 {
-	int64_t due = hf__list_empty(&cluster->late) ? hf__scout_due(cluster->scout) : 0;
-	for (int i = 0; i < cluster->shards; i++) {
-		const struct hf__conn *conn = &cluster->shard[i]->conn;
-		int64_t own = hf__conn_due(conn);
-		int64_t sync = hf__sync_due(conn->sync);
-		due = own < due ? own : due;
-		due = sync < due ? sync : due;
-	}
-	return due;
+	return hf__list_empty(&cluster->late) ? hf__scout_due(cluster->scout) : 0;
 }
 
 bool hf__cluster_is_busy(const struct hf__cluster *cluster)
 {
-	for (int i = 0; i < cluster->shards; i++) {
-		const struct hf__conn *conn = &cluster->shard[i]->conn;
-		if (hf__conn_is_attempting(conn) || !hf__list_empty(&conn->waiting) ||
-		    hf__sync_is_busy(conn->sync))
-			return true;
-	}
 	return hf__scout_is_busy(cluster->scout);
 }
 
@@ -390,12 +378,6 @@ void hf__cluster_turn(struct hf__cluster *cluster, int64_t now)
 {
 	answer_late(cluster, now);
 	hf__scout_turn(cluster->scout, now);
-	for (int i = 0; i < cluster->shards; i++) {
-		struct hf__conn *conn = &cluster->shard[i]->conn;
-		hf__input_turn(conn, now);
-		hf__subs_turn(conn, now);
-		hf__sync_turn(conn->sync, now);
-	}
 }
 
 /* ---- beginning and end ---- */
@@ -440,10 +422,6 @@ int hf__cluster_adopt(struct hf__redis *redis, int64_t now)
 void hf__cluster_close(struct hf__cluster *cluster)
 {
 	hf__scout_close(cluster->scout);
-	for (int i = 0; i < cluster->shards; i++) {
-		hf__conn_close(&cluster->shard[i]->conn);
-		hf__sync_close(cluster->shard[i]->conn.sync);
-	}
 }
 
 void hf__cluster_free(struct hf__cluster *cluster)
@@ -451,10 +429,7 @@ void hf__cluster_free(struct hf__cluster *cluster)
 	if (!cluster)
 		return;
 	hf__scout_free(cluster->scout);
-	for (int i = 0; i < cluster->shards; i++) {
-		hf__sync_free(cluster->shard[i]->conn.sync);
-		hf__conn_done(&cluster->shard[i]->conn);
+	for (int i = 0; i < cluster->shards; i++)
 		free(cluster->shard[i]);
-	}
 	free(cluster);
 }

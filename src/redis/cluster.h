@@ -80,8 +80,8 @@ uint32_t hf__map_batch(const struct hf__cluster *cluster, const struct hf__lock 
 struct hf__cluster *hf__cluster_new(struct hf__redis *redis);
 /* A single server turned out to be a node of a cluster, whose first known node it is. */
 int hf__cluster_adopt(struct hf__redis *redis, int64_t now);
-/* Closes all connections for good. */
 void hf__cluster_close(struct hf__cluster *cluster);
+/* The connections to masters are done already. */
 void hf__cluster_free(struct hf__cluster *cluster);
 
 /* As route(), link_at() and want_link() of the backend. */
@@ -89,10 +89,13 @@ struct hf__link *hf__cluster_route(struct hf__cluster *cluster, const char *name
 const struct hf__link *hf__cluster_link_at(const struct hf__cluster *cluster, int i,
                                            const char **ret_shown);
 void hf__cluster_want_link(struct hf__cluster *cluster, struct hf__link *link, int64_t now);
-int hf__cluster_submit(struct hf__cluster *cluster, struct hf__link *link, struct hf__cmd *cmd);
+/* Which connection is to send the command; NULL: none can, and the next turn answers it. */
+struct hf__conn *hf__cluster_choose(struct hf__cluster *cluster, struct hf__link *link,
+                                    struct hf__cmd *cmd);
 /* The commands in flight at one of the nodes. */
 const struct hf__list *hf__cluster_waiting(const struct hf__cluster *cluster);
 
+/* These leave out the connections to masters. */
 int64_t hf__cluster_due(const struct hf__cluster *cluster);
 bool hf__cluster_is_busy(const struct hf__cluster *cluster);
 void hf__cluster_turn(struct hf__cluster *cluster, int64_t now);
@@ -100,11 +103,11 @@ void hf__cluster_turn(struct hf__cluster *cluster, int64_t now);
 /* The map may be out of date: asks for it soon. */
 void hf__cluster_want(struct hf__cluster *cluster, int64_t now);
 /*
- * Handles the error reply if it is a redirection: the command is sent to the other node, or is
- * answered. False: it is another error.
+ * Handles the error reply if it is a redirection: the command is to be sent again over *ret_again,
+ * or was answered if that is NULL. False: it is another error.
  */
 bool hf__cluster_redirect(struct hf__conn *conn, struct hf__cmd *cmd, const char *text,
-                          size_t length, int64_t now);
+                          size_t length, int64_t now, struct hf__conn **ret_again);
 /* The same for the reply to a subscription: only notes what it says about the map. */
 void hf__cluster_note_refusal(struct hf__conn *conn, const char *text, size_t length, int64_t now);
 /* Handles what an answer says about the cluster, before the core is given it. */

@@ -134,7 +134,11 @@ static bool is_noscript(const struct hf__conn *conn, const struct hf__cmd *cmd, 
 	       hf__refusal_is_noscript(bytes + root->start, root->length);
 }
 
-void hf__master_resend(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now)
+/*
+ * Sends a command again that the server has refused without executing it, now over this connection
+ * and with as much time as it had.
+ */
+static void resend(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now)
 {
 	struct hf__answer no_room = {
 		.outcome = HF__UNSENT, .error = HF_ENOMEM, .text = "no memory for a command"};
@@ -187,8 +191,13 @@ static bool is_redirected(struct hf__conn *conn, struct hf__cmd *cmd, const char
                           int64_t now)
 {
 	const struct hf__resp_node *root = &conn->resp.node[0];
-	return conn->redis->cluster && root->type == HF__RESP_ERROR &&
-	       hf__cluster_redirect(conn, cmd, bytes + root->start, root->length, now);
+	struct hf__conn *again;
+	if (!conn->redis->cluster || root->type != HF__RESP_ERROR ||
+	    !hf__cluster_redirect(conn, cmd, bytes + root->start, root->length, now, &again))
+		return false;
+	if (again)
+		resend(again, cmd, now);
+	return true;
 }
 
 static void answer_core(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
@@ -198,7 +207,7 @@ static void answer_core(struct hf__conn *conn, struct hf__cmd *cmd, const char *
 	if (is_noscript(conn, cmd, bytes)) {
 		hf__input_answered(conn, cmd);
 		cmd->backend.whole_text = true;
-		hf__master_resend(conn, cmd, now);
+		resend(conn, cmd, now);
 	} else if (is_redirected(conn, cmd, bytes, now)) {
 		return;
 	} else if (hf__verbs_decode(conn, cmd, bytes, &answer, there)) {
@@ -228,7 +237,7 @@ static void pass_fence(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now)
 	enum hf__resp_type type = conn->resp.node[0].type;
 	if (type == HF__RESP_MAP) {
 		hf__input_answered(conn, cmd);
-		hf__subs_handle_reply(conn, cmd, NULL, 0, now);
+		hf__subs_confirm(conn, cmd, now);
 	} else if (type == HF__RESP_ERROR && !cmd->backend.is_refused) {
 		cmd->backend.is_refused = true; /* the SUNSUBSCRIBE */
 	} else {
@@ -236,6 +245,16 @@ static void pass_fence(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now)
 		hf__conn_drop(conn, HF_EPROTOCOL, "the reply to HELLO does not fit the request",
 		              now);
 	}
+}
+
+/* In a cluster a refusal may say which node has the slot. */
+static void refuse_subscription(struct hf__conn *conn, struct hf__cmd *cmd, const char *error,
+                                size_t length, int64_t now)
+{
+	hf__input_answered(conn, cmd);
+	bool is_late = hf__subs_refuse(conn, cmd, error, length, now);
+	if (is_late && conn->redis->cluster)
+		hf__cluster_note_refusal(conn, error, length, now);
 }
 
 static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
@@ -248,8 +267,7 @@ static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes,
 	} else if (cmd->verb == HF__REDIS_UNSUBSCRIBE && conn->redis->is_sharded) {
 		pass_fence(conn, cmd, now);
 	} else if (root->type == HF__RESP_ERROR) {
-		hf__input_answered(conn, cmd);
-		hf__subs_handle_reply(conn, cmd, bytes + root->start, root->length, now);
+		refuse_subscription(conn, cmd, bytes + root->start, root->length, now);
 	} else {
 		hf__conn_drop(conn, HF_EPROTOCOL, "the reply to a subscription does not confirm it",
 		              now);
@@ -268,7 +286,7 @@ static void handle_confirmation(struct hf__conn *conn, enum hf__redis_verb verb,
 		return;
 	}
 	hf__input_answered(conn, cmd);
-	hf__subs_handle_reply(conn, cmd, NULL, 0, now);
+	hf__subs_confirm(conn, cmd, now);
 }
 
 /* The number in a message; a message that is not a number wakes up all waiters. */
@@ -312,3 +330,37 @@ static void push(struct hf__conn *conn, const char *bytes, int64_t now)
 
 const struct hf__conn_user hf__master = {
 	.up = up, .down = down, .failed = failed, .wants = wants, .reply = reply, .push = push};
+
+/* ---- what the backend calls ---- */
+
+int64_t hf__master_due(const struct hf__conn *conn)
+{
+	int64_t due = hf__conn_due(conn);
+	int64_t sync = hf__sync_due(conn->sync);
+	return sync < due ? sync : due;
+}
+
+void hf__master_turn(struct hf__conn *conn, int64_t now)
+{
+	hf__input_turn(conn, now);
+	hf__subs_turn(conn, now);
+	hf__sync_turn(conn->sync, now); /* after the grants of this turn */
+}
+
+bool hf__master_is_busy(const struct hf__conn *conn)
+{
+	return hf__conn_is_attempting(conn) || !hf__list_empty(&conn->waiting) ||
+	       hf__sync_is_busy(conn->sync);
+}
+
+void hf__master_close(struct hf__conn *conn)
+{
+	hf__conn_close(conn);
+	hf__sync_close(conn->sync);
+}
+
+void hf__master_done(struct hf__conn *conn)
+{
+	hf__sync_free(conn->sync);
+	hf__conn_done(conn);
+}

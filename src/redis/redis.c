@@ -11,12 +11,25 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* The connections to the masters of a cluster; without one there is redis->master only. */
+static int count_shards(const struct hf__redis *redis)
+{
+	return redis->cluster ? redis->cluster->shards : 0;
+}
+
+static struct hf__conn *shard_at(const struct hf__redis *redis, int i)
+{
+	return &redis->cluster->shard[i]->conn;
+}
+
 static int submit(void *backend, struct hf__link *link, struct hf__cmd *cmd)
 {
 	assert(backend && link && link->up && cmd && cmd->in_flight && cmd->verb < HF__VERBS);
 	struct hf__redis *redis = backend;
-	return redis->cluster ? hf__cluster_submit(redis->cluster, link, cmd)
-	                      : hf__master_submit(&redis->master, cmd);
+	if (!redis->cluster)
+		return hf__master_submit(&redis->master, cmd);
+	struct hf__conn *conn = hf__cluster_choose(redis->cluster, link, cmd);
+	return conn ? hf__master_submit(conn, cmd) : 0;
 }
 
 static bool withdraw(void *backend, struct hf__cmd *cmd)
@@ -116,8 +129,9 @@ static void close_link(void *backend)
 	assert(backend);
 	struct hf__redis *redis = backend;
 	hf__engine_lock(redis->engine);
-	hf__conn_close(&redis->master);
-	hf__sync_close(redis->master.sync);
+	hf__master_close(&redis->master);
+	for (int i = 0; i < count_shards(redis); i++)
+		hf__master_close(shard_at(redis, i));
 	if (redis->sentinel)
 		hf__sentinel_close(redis->sentinel);
 	if (redis->cluster)
@@ -138,8 +152,9 @@ static void free_redis(void *backend)
 {
 	assert(backend);
 	struct hf__redis *redis = backend;
-	hf__sync_free(redis->master.sync);
-	hf__conn_done(&redis->master);
+	hf__master_done(&redis->master);
+	for (int i = 0; i < count_shards(redis); i++)
+		hf__master_done(shard_at(redis, i));
 	hf__sentinel_free(redis->sentinel);
 	hf__cluster_free(redis->cluster);
 	hf__subs_done(redis);
@@ -151,21 +166,26 @@ static int64_t next_due(void *backend)
 {
 	assert(backend);
 	const struct hf__redis *redis = backend;
-	int64_t due = hf__conn_due(&redis->master);
+	int64_t due = hf__master_due(&redis->master);
 	int64_t other = redis->sentinel  ? hf__sentinel_due(redis->sentinel)
 	                : redis->cluster ? hf__cluster_due(redis->cluster)
 	                                 : HF__NEVER;
-	int64_t sync = hf__sync_due(redis->master.sync);
 	due = other < due ? other : due;
-	return sync < due ? sync : due;
+	for (int i = 0; i < count_shards(redis); i++) {
+		other = hf__master_due(shard_at(redis, i));
+		due = other < due ? other : due;
+	}
+	return due;
 }
 
 static bool is_busy(void *backend)
 {
 	assert(backend);
 	const struct hf__redis *redis = backend;
-	return hf__conn_is_attempting(&redis->master) || !hf__list_empty(&redis->master.waiting) ||
-	       hf__sync_is_busy(redis->master.sync) ||
+	for (int i = 0; i < count_shards(redis); i++)
+		if (hf__master_is_busy(shard_at(redis, i)))
+			return true;
+	return hf__master_is_busy(&redis->master) ||
 	       (redis->sentinel && hf__sentinel_is_busy(redis->sentinel)) ||
 	       (redis->cluster && hf__cluster_is_busy(redis->cluster));
 }
@@ -185,9 +205,9 @@ static void turn(void *backend, int64_t now)
 		hf__sentinel_turn(redis->sentinel, now);
 	if (redis->cluster)
 		hf__cluster_turn(redis->cluster, now);
-	hf__input_turn(&redis->master, now);
-	hf__subs_turn(&redis->master, now);
-	hf__sync_turn(redis->master.sync, now); /* after the grants of this turn */
+	hf__master_turn(&redis->master, now);
+	for (int i = 0; i < count_shards(redis); i++)
+		hf__master_turn(shard_at(redis, i), now);
 }
 
 static const struct hf__backend_ops ops = {

@@ -240,11 +240,12 @@ void hf__input_answered(struct hf__conn *conn, struct hf__cmd *cmd);
 extern const struct hf__conn_user hf__master;
 /* Sends a command of the core's; 0 or HF_ENOMEM. */
 int hf__master_submit(struct hf__conn *conn, struct hf__cmd *cmd);
-/*
- * Sends a command again that the server has refused without executing it, now over this connection
- * and with as much time as it had.
- */
-void hf__master_resend(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now);
+/* These include the second connection to the same server. */
+int64_t hf__master_due(const struct hf__conn *conn);
+void hf__master_turn(struct hf__conn *conn, int64_t now);
+bool hf__master_is_busy(const struct hf__conn *conn);
+void hf__master_close(struct hf__conn *conn);
+void hf__master_done(struct hf__conn *conn);
 
 /* ---- verbs.c ---- */
 /* Appends the command's request to the output; 0 or HF_ENOMEM. */
@@ -270,9 +271,11 @@ void hf__subs_reroute_slot(struct hf__redis *redis, uint16_t slot);
 void hf__subs_ended(struct hf__conn *conn, const char *channel, size_t length, int64_t now);
 void hf__subs_message(struct hf__conn *conn, const char *channel, size_t length, int64_t number,
                       int64_t now);
-/* The server has confirmed a SUBSCRIBE or UNSUBSCRIBE, or refused it with this error. */
-void hf__subs_handle_reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *error,
-                           size_t length, int64_t now);
+/* The server has confirmed a SUBSCRIBE or UNSUBSCRIBE. */
+void hf__subs_confirm(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now);
+/* The server has refused it. True: for now, or because another node has the slot. */
+bool hf__subs_refuse(struct hf__conn *conn, struct hf__cmd *cmd, const char *error, size_t length,
+                     int64_t now);
 /* The connection is gone, and all subscriptions with it. */
 void hf__subs_lose(struct hf__conn *conn);
 void hf__subs_done(struct hf__redis *redis);

@@ -315,10 +315,9 @@ void hf__subs_message(struct hf__conn *conn, const char *channel, size_t length,
 }
 
 /*
- * A subscription that is refused for now is tried again; until then the waiters ask from time to
- * time.
+ * True: it is refused for now, and is tried again; until then the waiters ask from time to time.
  */
-static void handle_refusal(struct hf__redis *redis, struct hf__sub *sub, const char *error,
+static bool handle_refusal(struct hf__redis *redis, struct hf__sub *sub, const char *error,
                            size_t length, int64_t now)
 {
 	int number;
@@ -326,15 +325,14 @@ static void handle_refusal(struct hf__redis *redis, struct hf__sub *sub, const c
 	    (redis->cluster && hf__refusal_is_redirection(error, length))) {
 		sub->is_late = true;
 		sub->conn->subscribe_at = hf__clock_after(now, HF__NOT_NOW_MS);
-		if (redis->cluster)
-			hf__cluster_note_refusal(sub->conn, error, length, now);
-		return;
+		return true;
 	}
 	while (!hf__list_empty(&sub->watches)) {
 		struct hf__watch *watch = hf__list_item(sub->watches.next, struct hf__watch, link);
 		hf__list_remove(&watch->link);
 		hf__core_watch_failed(redis->core, watch, number, error, length, now);
 	}
+	return false;
 }
 
 static void note_confirmation(struct hf__redis *redis, struct hf__sub *sub, bool started,
@@ -347,21 +345,41 @@ static void note_confirmation(struct hf__redis *redis, struct hf__sub *sub, bool
 	sub->is_late = false;
 }
 
-void hf__subs_handle_reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *error,
-                           size_t length, int64_t now)
+static struct hf__sub *sub_of(const struct hf__cmd *cmd)
 {
-	struct hf__redis *redis = conn->redis;
-	bool starts = cmd->verb == HF__REDIS_SUBSCRIBE;
-	assert((starts || cmd->verb == HF__REDIS_UNSUBSCRIBE) && cmd->in_flight);
-	struct hf__sub *sub = starts ? hf__list_item(cmd, struct hf__sub, start)
-	                             : hf__list_item(cmd, struct hf__sub, stop);
-	if (error && starts)
-		handle_refusal(redis, sub, error, length, now); /* it is in flight until then */
-	cmd->in_flight = false;
-	/* Messages that arrive although UNSUBSCRIBE was refused do no harm. */
-	if (!error || !starts)
-		note_confirmation(redis, sub, starts, now);
+	assert(cmd->in_flight);
+	assert(cmd->verb == HF__REDIS_SUBSCRIBE || cmd->verb == HF__REDIS_UNSUBSCRIBE);
+	return cmd->verb == HF__REDIS_SUBSCRIBE ? hf__list_item(cmd, struct hf__sub, start)
+	                                        : hf__list_item(cmd, struct hf__sub, stop);
+}
+
+/* What the watches need may have changed while the request was in flight. */
+static void end_request(struct hf__redis *redis, struct hf__sub *sub)
+{
 	if (!sub->is_late)
 		(void)update(redis, sub);
 	free_if_unused(redis, sub);
+}
+
+void hf__subs_confirm(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now)
+{
+	struct hf__sub *sub = sub_of(cmd);
+	cmd->in_flight = false;
+	note_confirmation(conn->redis, sub, cmd->verb == HF__REDIS_SUBSCRIBE, now);
+	end_request(conn->redis, sub);
+}
+
+bool hf__subs_refuse(struct hf__conn *conn, struct hf__cmd *cmd, const char *error, size_t length,
+                     int64_t now)
+{
+	struct hf__sub *sub = sub_of(cmd);
+	if (cmd->verb == HF__REDIS_UNSUBSCRIBE) {
+		/* Messages that still arrive do no harm. */
+		hf__subs_confirm(conn, cmd, now);
+		return false;
+	}
+	bool is_late = handle_refusal(conn->redis, sub, error, length, now);
+	cmd->in_flight = false; /* it was until now, so that nothing has freed it */
+	end_request(conn->redis, sub);
+	return is_late;
 }

@@ -117,7 +117,7 @@ static void note_owner(const char *text, size_t length, const char *asked)
 static void redirect(struct hf__redis *redis, struct hf__lock *lock, const char *text,
                      size_t length)
 {
-	struct hf__conn *conn = hf__map_conn_of(redis->cluster, lock);
+	struct hf__conn *conn = hf__map_conn_of(redis->cluster, lock), *again;
 	struct hf__cmd cmd = {
 		.verb = HF__ASK, .lock = lock, .in_flight = true, .answered = take_answer};
 
@@ -127,8 +127,8 @@ static void redirect(struct hf__redis *redis, struct hf__lock *lock, const char 
 	answers = 0;
 	hf__list_add(&conn->waiting, &cmd.link);
 	conn->port.unanswered++;
-	if (hf__cluster_redirect(conn, &cmd, text, length, 0)) {
-		CHECK(answers == 1 && (outcome == HF__NOT_NOW || outcome == HF__UNSENT));
+	if (hf__cluster_redirect(conn, &cmd, text, length, 0, &again)) {
+		CHECK(!again && answers == 1 && (outcome == HF__NOT_NOW || outcome == HF__UNSENT));
 		note_owner(text, length, conn->host);
 	} else {
 		CHECK(answers == 0);
@@ -196,6 +196,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct hf__cluster *used = redis->cluster;
 	redis->cluster = before;
 	hf__core_reroute(redis->core, 0);
+	for (int i = 0; i < used->shards; i++)
+		hf__master_done(&used->shard[i]->conn);
 	hf__cluster_free(used);
 	hf__engine_unlock(&client->engine);
 	return 0;
