@@ -1,6 +1,4 @@
-/*
- * What a cluster adds: which master is asked, and what redirections and answers say about the map.
- */
+/* A cluster: which master a command is for, and what redirections and answers say about the map. */
 #include "redis/cluster.h"
 #include "redis/refusal.h"
 #include "redis/scout.h"

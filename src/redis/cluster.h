@@ -68,11 +68,14 @@ int hf__map_take(struct hf__cluster *cluster, const char *text, size_t length, c
                  int64_t now, bool *ret_changed);
 /* Requests that are still in flight to a master that was replaced may never be answered. */
 void hf__map_leave_replaced(struct hf__cluster *cluster, int64_t now);
-/* The slot has this owner now; false if it had it already. */
+/* The slot has this owner from now on; false if nothing changes by that. */
 bool hf__map_set_owner(struct hf__cluster *cluster, uint16_t slot, struct hf__shard *shard);
 /* The slot of this lock is being moved. */
 void hf__map_note_torn(struct hf__cluster *cluster, const struct hf__lock *lock, int64_t now);
-/* As batch() of the backend. */
+/*
+ * As batch() of the backend. Keys of a slot that is being moved are at either node, so each needs
+ * its own renewal.
+ */
 uint32_t hf__map_batch(const struct hf__cluster *cluster, const struct hf__lock *lock);
 
 /* ---- cluster.c ---- */
@@ -80,7 +83,6 @@ uint32_t hf__map_batch(const struct hf__cluster *cluster, const struct hf__lock 
 struct hf__cluster *hf__cluster_new(struct hf__redis *redis);
 /* A single server turned out to be a node of a cluster, whose first known node it is. */
 int hf__cluster_adopt(struct hf__redis *redis, int64_t now);
-void hf__cluster_close(struct hf__cluster *cluster);
 /* The connections to masters are done already. */
 void hf__cluster_free(struct hf__cluster *cluster);
 
@@ -99,6 +101,7 @@ const struct hf__list *hf__cluster_waiting(const struct hf__cluster *cluster);
 int64_t hf__cluster_due(const struct hf__cluster *cluster);
 bool hf__cluster_is_busy(const struct hf__cluster *cluster);
 void hf__cluster_turn(struct hf__cluster *cluster, int64_t now);
+void hf__cluster_close(struct hf__cluster *cluster);
 
 /* The map may be out of date: asks for it soon. */
 void hf__cluster_want(struct hf__cluster *cluster, int64_t now);

@@ -1,4 +1,4 @@
-/* The connection's life: resolve, connect, secure, greet, and start again when it breaks. */
+/* The connection's life: resolve, connect, secure, and start again when it breaks. */
 #include "redis/redis.h"
 #include "redis/request.h"
 

@@ -4,6 +4,38 @@
  *
  * Everything here runs with the engine's mutex held. Only the driver calls it, except for the
  * hf__backend_ops that the core calls: submit, watch, unwatch and want_link.
+ *
+ * The files in the order in which to read them. Each calls only those above it, and
+ * tools/check-includes reads this list and checks that. Results go the other way, and events: a
+ * connection reports to its user (struct hf__conn_user).
+ *
+ *   tls_none.c     replaces TLS in a build without OpenSSL
+ *   tls.c          TLS, with OpenSSL
+ *   tls_module.c   TLS as a module that is loaded when it is needed
+ *   tls_load.c     loads that module
+ *   embedded.c     the private server of "embedded:" URLs
+ *   resp.c         reads replies
+ *   request.c      writes requests
+ *   refusal.c      what error replies mean
+ *   keys.c         names of keys and channels
+ *   recipe.c       which script serves which verb, with which keys and arguments
+ *   redis_kinds.c  how each kind behaves on Redis
+ *   nat.c          translates addresses of nodes
+ *   slots.c        the slot of a key, and replies that name masters
+ *   resolve.c      looks up addresses
+ *   conn.c         a connection, from the first attempt to its end
+ *   greet.c        the first requests on a connection
+ *   input.c        one turn of a connection: what has arrived, what is overdue, the next step
+ *   verbs.c        commands as requests, and replies as answers
+ *   map.c          a cluster's masters, their slots, and the connections to them
+ *   subs.c         subscriptions
+ *   seek.c         the search for a server that answers
+ *   sentinel.c     asks Sentinels who the master is
+ *   scout.c        asks nodes of a cluster for the map
+ *   cluster.c      which master a command is for, and what redirections and answers change
+ *   sync.c         waits until replicas have acknowledged grants
+ *   master.c       the connection to a server that holds locks
+ *   redis.c        the backend as the core and the engine see it
  */
 #ifndef HF_REDIS_REDIS_H
 #define HF_REDIS_REDIS_H
