@@ -154,19 +154,31 @@ static bool is_same_message(const struct player *player, const struct story_mess
 	return is_same;
 }
 
+/* Returns the index of the message, for which it listens for a while; -1: it was not said. */
+static int await_message(struct player *player, const struct story_message *expected)
+{
+	long long until = test_now_ms() + PATIENCE_MS;
+	for (;;) {
+		for (int i = 0; i < player->heard; i++)
+			if (is_same_message(player, &player->message[i], expected))
+				return i;
+		if (test_now_ms() >= until)
+			return -1;
+		(void)listen_until(player, test_now_ms() + 10, NULL);
+		note_lag(end_of_step(player));
+	}
+}
+
 /* Their order means nothing where they belong to different locks. */
 static void check_messages(struct player *player)
 {
 	const struct story_step *step = player->step;
 	for (int i = 0; i < step->messages; i++) {
-		int j = 0;
-		while (j < player->heard &&
-		       !is_same_message(player, &player->message[j], &step->message[i]))
-			j++;
-		if (j == player->heard)
+		int found = await_message(player, &step->message[i]);
+		if (found < 0)
 			fail_step(player, "%s was not said on %s", step->message[i].payload,
 			          step->message[i].channel);
-		player->message[j] = player->message[--player->heard];
+		player->message[found] = player->message[--player->heard];
 	}
 	if (player->heard)
 		fail_step(player, "%s was said on %s", player->message[0].payload,

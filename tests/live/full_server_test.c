@@ -41,7 +41,6 @@ static void wait_two_leases(void)
 }
 
 /* ---- locks ---- */
-}
 
 static void play_kind(int kind)
 {

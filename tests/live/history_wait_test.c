@@ -31,7 +31,7 @@ static void each_kind_enters_who_waited_in_vain(void **state)
 	hf_client *one = sync_open(NULL), *two = sync_open(MAIN);
 
 	(void)state;
-	for (int kind = HF_REENTRANT; kind <= GROUP; kind++) {
+	for (int kind = HF_REENTRANT; kind <= HF__GROUP; kind++) {
 		if (kind == HF_PLAIN)
 			continue;
 		hf_lock *mine = open_kind(one, kind == HF_READ ? HF_WRITE : kind);

@@ -278,8 +278,7 @@ static void a_master_that_was_replaced_is_left_at_once(void **state)
 	test_sentinels_sync(group, master, 2);
 	assert_int_equal(count_connections(before), 1);
 	let_replicas_forget_scripts();
-	WAIT_UNTIL(test_sentinels_begin(group), 30000);
-	WAIT_UNTIL(test_sentinels_named(group, 0) != before, 30000);
+	test_sentinels_replace(group, before);
 	long long named_at = test_now_ms();
 	WAIT_UNTIL(count_connections(before) == 0, SOON_MS);
 	ASSERT_BETWEEN(test_now_ms() - named_at, 0, 500);
@@ -304,7 +303,7 @@ static void an_idle_client_follows_the_master(void **state)
 	int before = master;
 	(void)state;
 	assert_int_equal(count_connections(before), 1);
-	WAIT_UNTIL(test_sentinels_begin(group), 30000);
+	test_sentinels_replace(group, before);
 	master = test_sentinels_next(group, before);
 	WAIT_UNTIL(count_connections(before) == 0, SOON_MS);
 	ASSERT_OK(hf_client_ping(client, NULL));

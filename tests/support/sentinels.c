@@ -87,6 +87,20 @@ bool test_sentinels_begin(const struct test_sentinels *group)
 	return begun;
 }
 
+void test_sentinels_replace(const struct test_sentinels *group, int before)
+{
+	long long ends_at = test_now_ms() + SWITCH_MS;
+	for (;;) {
+		int named = test_sentinels_named(group, 0);
+		if (named >= 0 && named != before)
+			return;
+		if (test_now_ms() >= ends_at)
+			check_fail("the Sentinels did not replace the master");
+		(void)test_sentinels_begin(group);
+		test_pause();
+	}
+}
+
 void test_sentinels_sync(const struct test_sentinels *group, int master, int replicas)
 {
 	char count[8];

@@ -35,6 +35,12 @@ int test_sentinels_master(const struct test_sentinels *group);
 /* Makes the first Sentinel replace the master; false while the previous failover is not over. */
 bool test_sentinels_begin(const struct test_sentinels *group);
 
+/*
+ * Begins that, and waits until the first Sentinel names a node other than this one. It begins again
+ * if the Sentinels give up, which they do if they are too slow to agree.
+ */
+void test_sentinels_replace(const struct test_sentinels *group, int before);
+
 /* Waits until a node other than this one is the master everywhere, and returns it. */
 int test_sentinels_next(const struct test_sentinels *group, int before);
 
