@@ -15,7 +15,10 @@ struct rivals {
 
 static struct rivals *live_rivals; /* the latest ones, until they are closed */
 
-/* Two clients without handles. NULL stands for the usual options; where the first one reports is set. */
+/*
+ * Two clients without handles. NULL stands for the usual options; where the first one reports is
+ * set.
+ */
 static inline struct rivals *open_clients(const char *url, const hf_client_options *options,
                                           const char *their_url,
                                           const hf_client_options *their_options)

@@ -24,7 +24,7 @@ struct runner {
 	const char *const *mutants; /* their names; NULL in a build without them */
 	int mutants_count;
 	void (*set_mutant)(int mutant);
-	/* Where the hunt for each begins, for those that few seeds notice; NULL, or 0 for the first. */
+	/* Seeds at which to begin, for mutants that few notice; NULL, or 0 for the usual one. */
 	const uint64_t *mutant_firsts;
 	uint64_t mutant_seeds;  /* each must be noticed within this many */
 	uint64_t healthy_seeds; /* without a fault this many must pass */
