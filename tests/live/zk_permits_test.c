@@ -683,6 +683,12 @@ struct worker {
 
 static atomic_int inside, most_inside;
 
+static bool were_two_inside(void *arg)
+{
+	(void)arg;
+	return atomic_load(&most_inside) >= 2;
+}
+
 static void *take_and_give(void *arg)
 {
 	struct worker *worker = arg;
@@ -698,8 +704,10 @@ static void *take_and_give(void *arg)
 		int now = atomic_fetch_add(&inside, worker->n) + worker->n;
 		if (now > atomic_load(&most_inside))
 			atomic_store(&most_inside, now);
-		if (i % 4 == 0)
+		if (i % 4 == 0) {
 			test_pause();
+			(void)wait_until(were_two_inside, NULL, 200); /* for a slow machine */
+		}
 		atomic_fetch_sub(&inside, worker->n);
 		worker->got++;
 		if (!rc)
