@@ -382,7 +382,7 @@ static void missing_right_costs_one_log_line(void **state)
 	free(seen);
 }
 
-/* live/full_server_test.c shows the same without a history. */
+/* live/full_server_serial_test.c shows the same without a history. */
 static void full_server_refuses_what_it_refuses_without_a_history(void **state)
 {
 	hf_client *client = sync_open(HF_CLIENT(.history = "yes"));
