@@ -276,7 +276,7 @@ static void session_that_expires_loses_the_lock_and_the_next_waiter_gets_the_loc
 	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
 	WAIT_NODES(0, 1);
 	ASSERT_OK(waiter_release(waiter));
-	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = SOON_MS)));
+	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.wait_ms = ENDED_MS)));
 	ASSERT_OK(hf_lock_release(rivals->mine));
 	waiter_free(waiter);
 	close_rivals(rivals);
