@@ -256,7 +256,7 @@ static void unanswered_ask_at_the_deadline_is_unknown_and_settled(void **state)
 	};
 	struct wire wire = wire_start(steps, NULL);
 	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 100)));
-	EXPECT_DETAIL("not answered in 10");
+	EXPECT_DETAIL("not answered in 1"); /* 100 ms or somewhat more */
 	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_FREE);
 	script_continue(wire.script);
 	EXPECT_RC(&wire, HF_EREFUSED,
