@@ -2,8 +2,9 @@
  * The insides of an hf_client and of the handles that it hands out.
  *
  * The files of the room in the order in which to read them. Each calls only those above it, also
- * by exported names; tools/check-includes reads this list and checks that. What goes the other way
- * are the functions of the core's host and of the engine's machine, and the completions of calls.
+ * by exported names; tools/check-includes reads this list and checks that. In the other direction
+ * there are only the functions of the core's host and of the engine's machine, and the completions
+ * of calls.
  *
  *   error.c         error texts, and the detail of each thread's last error
  *   options.c       copies structs of any release, and checks what several options share

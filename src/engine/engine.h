@@ -9,8 +9,8 @@
  * something to do, one of the waiting threads is woken up to drive.
  *
  * The files of the engine in the order in which to read them. Each calls only those above it;
- * tools/check-includes reads this list and checks that. What goes the other way are the functions
- * of the machine (struct hf__machine_ops) and of a port's transport.
+ * tools/check-includes reads this list and checks that. In the other direction there are only the
+ * functions of the machine (struct hf__machine_ops) and of a port's transport.
  *
  *   wheel.c    timers
  *   sleep.c    where threads sleep, and how many are woken up at once
