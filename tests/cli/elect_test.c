@@ -38,7 +38,7 @@ static void candidates_become_the_leader_in_order(void **state)
 	struct cli *one = start_candidate("one");
 	CLI_WAIT_OUTPUT(one, "up");
 	CLI_CALL(cli_url(), 1, "elect", "-n", "x", "--", "true");
-	CLI_CALL(cli_url(), 9, "elect", "-w", "0.2", "-E", "9", "x", "--", "true");
+	CLI_CALL(cli_url(), 9, "elect", "-w", "1", "-E", "9", "x", "--", "true");
 	struct cli *two = start_candidate("two");
 	WAIT_UNTIL(candidates() == 1, CLI_SOON_MS);
 	struct cli *three = start_candidate("three");

@@ -92,7 +92,7 @@ static void a_candidate_that_gives_up_leaves_nothing(void **state)
 	(void)cli_command_pid(leader);
 	CLI_CALL(zk_url(), 1, "elect", "-n", "x", "--", "true");
 	CLI_CALL(zk_url(), 9, "elect", "-n", "-E", "9", "x", "--", "true");
-	CLI_CALL(zk_url(), 1, "elect", "-w", "0.2", "x", "--", "true");
+	CLI_CALL(zk_url(), 1, "elect", "-w", "1", "x", "--", "true");
 	struct cli *cli = cli_start(zk_url(), "elect", "x", "--", "true", NULL);
 	WAIT_UNTIL(zk_count("/x") == 2, CLI_SOON_MS);
 	assert_int_equal(kill(cli->pid, SIGINT), 0);

@@ -55,7 +55,7 @@ static void a_busy_lock_is_1_and_leaves_nothing(void **state)
 	struct cli *cli = zk_hold("x");
 	CLI_CALL(zk_url(), 1, "run", "-n", "x", "--", "true");
 	CLI_CALL(zk_url(), 9, "run", "-n", "-E", "9", "x", "--", "true");
-	CLI_CALL(zk_url(), 1, "run", "-w", "0.2", "x", "--", "true");
+	CLI_CALL(zk_url(), 1, "run", "-w", "1", "x", "--", "true");
 	CLI_CALL(zk_url(), 1, "run", "-n", "-x", "x", "--", "true");
 	CLI_CALL(zk_url(), 1, "run", "-n", "-s", "x", "--", "true");
 	assert_int_equal(zk_count("/x"), 1);
@@ -206,7 +206,7 @@ static void permits_are_leases_up_to_the_given_number(void **state)
 	assert_int_equal(zk_count("/x/leases"), 2);
 	assert_int_equal(zk_count("/x/locks"), 0);
 	CLI_CALL(zk_url(), 1, "run", "-n", "--permits", "2", "x", "--", "true");
-	CLI_CALL(zk_url(), 1, "run", "-w", "0.2", "--permits", "2", "x", "--", "true");
+	CLI_CALL(zk_url(), 1, "run", "-w", "1", "--permits", "2", "x", "--", "true");
 	assert_int_equal(zk_count("/x/leases"), 2);
 	assert_int_equal(zk_count("/x/locks"), 0);
 	cli_finish(one);
