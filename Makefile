@@ -54,7 +54,7 @@ msan: need-build-test-fuzz maybe-zkheaders ## run the unit tests and the fuzz co
 	@$(call build,msan,unit_tests fuzzers)
 	@tools/run-tests msan -L 'unit|fuzz' -LE 'session|timing'
 
-long: need-build-test maybe-zookeeper maybe-programs maybe-screens maybe-browser ## run the tests that the others leave out, an hour
+long: need-build-test-lint maybe-zookeeper maybe-programs maybe-screens maybe-browser ## run the tests that the others leave out, an hour
 	@$(call build,release,all)
 	@tools/run-tests release -L long
 	@$(call build,asan,all)
@@ -62,6 +62,8 @@ long: need-build-test maybe-zookeeper maybe-programs maybe-screens maybe-browser
 	@tools/run-tests asan -LE 'long|session' -R $(timed_live)
 	@$(call build,tsan,all)
 	@tools/run-tests tsan -L 'long|session|cli|sim'
+	@$(call build,debug,generated)
+	@tools/lint --deep build/debug
 
 # Left out: tests that measure time or memory, that crowd the machine, that execute themselves, or whose
 # forked child looks like a leak.
