@@ -24,7 +24,11 @@ demo: need-build-server ## build, and watch locks being taken, waited for and lo
 
 test: need-build-test maybe-zookeeper maybe-programs maybe-screens maybe-prometheus maybe-browser ## build and run the tests, except the longest
 	@$(call build,release,all)
-	@tools/run-tests release -LE long
+	@tools/run-tests release -LE 'long|session'
+
+sessions: need-build-test maybe-zookeeper maybe-programs ## run the tests that wait until ZooKeeper sessions expire
+	@$(call build,release,all)
+	@tools/run-tests release:sessions -L session -LE long
 
 test-servers: need-build-test-servers ## run the live tests against other server versions
 	@$(call build,release,live_tests)
@@ -65,11 +69,11 @@ long: need-build-test-lint maybe-zookeeper maybe-programs maybe-screens maybe-br
 	@$(call build,debug,generated)
 	@tools/lint --deep build/debug
 
-# Left out: tests that measure time or memory, that crowd the machine, that execute themselves, or whose
-# forked child looks like a leak.
+# Left out: tests that measure time or memory, that crowd the machine, that execute themselves, that play the same
+# story in seventy processes, or whose forked child looks like a leak.
 valgrind: need-build-test-valgrind ## run most tests under valgrind
-	@$(call build,valgrind,unit_tests wire_tests live_tests)
-	@tools/run-tests valgrind -L 'unit|wire|live' -LE 'timing|session' -E 'support|embedded|crowd|garbage|golden|oom|process_faults|(redis|wire)_tls|wire_fork|multi_edge|cpp|zk_tls'
+	@$(call build,release,unit_tests wire_tests live_tests)
+	@tools/run-tests release:valgrind -LE 'timing|session' -E 'support|embedded|crowd|cluster_re(direct|fusal)|garbage|golden|oom|process_faults|(redis|wire)_tls|wire_fork|multi_edge|cpp|zk_tls'
 
 # The headers of the kernel and of ZooKeeper are in the same folder as those of glibc, so musl's own must be searched
 # first.
@@ -81,10 +85,9 @@ musl: musl-build ## build with the C library musl, and run the unit tests and so
 	@echo "Left out: unit_support_slow_resolver and unit_support_host, which would load a library built for musl into a program built for glibc"
 	@tools/run-tests musl -R '^(unit_|wire_|live_lock$$|live_embedded$$|cli_run_options$$)' -LE 'session|timing' -E 'slow_resolver|unit_support_host'
 
-builds: need-build-test-valgrind-lint maybe-zookeeper maybe-programs maybe-screens ## build what asan, tsan, valgrind, lint and musl need
+builds: need-build-test-lint maybe-zookeeper maybe-programs maybe-screens ## build what asan, tsan, lint and musl need
 	@$(call build,asan,all)
 	@$(call build,tsan,all)
-	@$(call build,valgrind,unit_tests wire_tests live_tests)
 	@$(call build,debug,generated)
 	@$(MAKE) musl-build
 
@@ -200,7 +203,7 @@ maybe-browser:
 	@tools/need browser || echo "make: continuing without a browser, which the test of holdfast web needs"
 
 .NOTPARALLEL:
-.PHONY: all demo test test-servers interop asan tsan msan long builds valgrind musl musl-build sim differential mixed torture \
+.PHONY: all demo test sessions test-servers interop asan tsan msan long builds valgrind musl musl-build sim differential mixed torture \
 	failovers torture-live torture-short torture-mutants fuzz bench bench-quick lint format install uninstall \
 	check-install check-fresh clean help maybe-zookeeper maybe-zkheaders maybe-prometheus maybe-programs \
 	maybe-screens maybe-browser
