@@ -213,11 +213,10 @@ static void the_acl_line_grants_every_command_of_the_scripts(void **state)
 {
 	(void)state;
 	char word[64];
-	char *folder = check_copy(__FILE__, strlen(__FILE__) - strlen("tests/cli/doctor_test.c"));
-	char *search = check_format("find %ssrc/redis/lua -name '*.lua' -exec cat {} + | "
-	                            "grep -oE \"(call|try)\\('[a-z]+'\" "
-	                            "| grep -oE \"'[a-z]+\" | sort -u",
-	                            folder);
+	static const char search[] =
+		"find " HF_SOURCE_DIR "/src/redis/lua -name '*.lua' -exec cat {} + | "
+		"grep -oE \"(call|try)\\('[a-z]+'\" "
+		"| grep -oE \"'[a-z]+\" | sort -u";
 	send_line("ACL SETUSER few reset on >pw");
 	char *url = USER_URL("few");
 	char *line = ask_for_line(url, "few");
@@ -246,18 +245,14 @@ static void the_acl_line_grants_every_command_of_the_scripts(void **state)
 	cli_free(cli);
 	free(line);
 	free(url);
-	free(search);
-	free(folder);
 }
 
 /* The manual shows the same line, broken into several. */
 static void the_manual_shows_the_acl_line(void **state)
 {
 	(void)state;
-	char *folder = check_copy(__FILE__, strlen(__FILE__) - strlen("tests/cli/doctor_test.c"));
-	char *script = check_format("sed -n '/^ACL SETUSER/,/^.Ed/p' %sdocs/man/holdfast.1 | "
-	                            "grep -v '^.Ed' | xargs echo",
-	                            folder);
+	static const char script[] = "sed -n '/^ACL SETUSER/,/^.Ed/p' " HF_SOURCE_DIR
+				     "/docs/man/holdfast.1 | grep -v '^.Ed' | xargs echo";
 	send_line("ACL SETUSER user reset on >pw");
 	char *url = USER_URL("user");
 	char *line = ask_for_line(url, "user");
@@ -269,8 +264,6 @@ static void the_manual_shows_the_acl_line(void **state)
 	cli_free(cli);
 	free(line);
 	free(url);
-	free(script);
-	free(folder);
 }
 
 static void each_missing_right_is_noticed(void **state)

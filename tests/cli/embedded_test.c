@@ -92,14 +92,11 @@ static void using_the_private_server_is_announced_in_one_line(void **state)
 static void the_readme_shows_what_the_first_use_prints(void **state)
 {
 	static char readme[64 * 1024];
-	const int root = (int)(strlen(__FILE__) - strlen("tests/cli/embedded_test.c"));
 	(void)state;
-	char *path = check_format("%.*sREADME.md", root, __FILE__);
-	FILE *file = fopen(path, "re");
+	FILE *file = fopen(HF_SOURCE_DIR "/README.md", "re");
 	assert_non_null(file);
 	readme[fread(readme, 1, sizeof readme - 1, file)] = 0;
 	(void)fclose(file);
-	free(path);
 	struct cli *cli = START("run", "hello", "--", "echo", "the lock is mine");
 	CLI_EXPECT(cli, 0);
 	char *shown = check_format("$ holdfast run hello -- echo \"the lock is mine\"\n%s%s",
