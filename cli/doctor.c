@@ -212,10 +212,12 @@ static int contend_for(hf_client *other, hf_kind kind, const char *name, int64_t
 	int rc = hf_lock_open(other, kind, name, &lock);
 	if (rc)
 		return rc;
-	do
+	for (;;) {
 		rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = wait_ms));
-	while ((rc == HF_EUNKNOWN || rc == HF_EUNREACHABLE) &&
-	       (wait_ms *= 10) <= LONGEST_CONTEST_MS);
+		if ((rc != HF_EUNKNOWN && rc != HF_EUNREACHABLE) || wait_ms == LONGEST_CONTEST_MS)
+			break;
+		wait_ms = wait_ms < LONGEST_CONTEST_MS / 10 ? 10 * wait_ms : LONGEST_CONTEST_MS;
+	}
 	if (!rc) /* readers share */
 		rc = hf_lock_release(lock);
 	hf_lock_close(lock);

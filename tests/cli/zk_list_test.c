@@ -4,6 +4,8 @@
 
 #include <signal.h>
 
+#include "support/proxy.h"
+
 #define JAVA "_c_" CLI_JAVA
 
 /* Makes a numbered node; its name is valid until the next call. */
@@ -428,6 +430,18 @@ static void doctor_warns_of_sessions_below_two_ticks(void **state)
 	test_zookeeper_stop(three);
 }
 
+/* A node and a look at it need two round trips, which take longer than the first contest here. */
+static void a_slow_network_is_not_a_fault(void **state)
+{
+	(void)state;
+	struct proxy *proxy = proxy_start(zk_url());
+	proxy_delay(proxy, 100);
+	struct cli *cli = cli_examine(proxy_url(proxy), 0);
+	cli_expect_finding(cli, "ok", "rights", "locks were taken, waited for and released");
+	cli_free(cli);
+	proxy_stop(proxy);
+}
+
 static void doctor_counts_the_ensemble(void **state)
 {
 	(void)state;
@@ -475,6 +489,7 @@ int main(void)
 		ZK_STORY(doctor_checks_a_single_server),
 		ZK_STORY(doctor_reports_missing_rights),
 		ZK_STORY(doctor_warns_of_sessions_below_two_ticks),
+		ZK_STORY(a_slow_network_is_not_a_fault),
 		ZK_STORY(doctor_counts_the_ensemble),
 	};
 	return cmocka_run_group_tests_name("cli_zk_list", tests, zk_start, zk_stop);
