@@ -26,7 +26,7 @@ static void member_that_came_back_empty_is_taken_again(void **state)
 	struct side side;
 
 	(void)state;
-	open_side(&side, 3, 1500);
+	open_side(&side, 3, 3000);
 	take_everywhere(&side);
 	for (int i = 0; i < 3; i++) {
 		restart_server(server[i], &raw[i]);
@@ -60,7 +60,7 @@ static void member_that_was_forced_away_is_taken_again_when_it_is_free(void **st
 	struct side side;
 
 	(void)state;
-	open_side(&side, 3, 1500);
+	open_side(&side, 3, 3000);
 	take_everywhere(&side);
 	give_away(0);
 	WAIT_UNTIL(seen_count(&side.seen, HF_LOST) == 1, SOON_MS);
@@ -87,7 +87,7 @@ static void lost_majority_is_reported(void **state)
 	struct side side;
 
 	(void)state;
-	open_side(&side, 3, 1500);
+	open_side(&side, 3, 3000);
 	take_everywhere(&side);
 	give_away(0);
 	give_away(2);
@@ -117,7 +117,7 @@ static void lost_majority_stays_lost_until_the_release(void **state)
 	struct side side;
 
 	(void)state;
-	open_side(&side, 3, 1500);
+	open_side(&side, 3, 3000);
 	take_everywhere(&side);
 	give_away(0);
 	WAIT_UNTIL(subscribers(raw[0], CHANNEL) == 1, SOON_MS);
@@ -147,7 +147,7 @@ static void majority_that_was_gone_at_once_is_lost(void **state)
 	struct side side;
 
 	(void)state;
-	open_side(&side, 3, 1500);
+	open_side(&side, 3, 3000);
 	take_everywhere(&side);
 	/* Anybody could have held it, and released it, before the next renewal. */
 	assert_int_equal(raw_integer(raw[0], "DEL", NAME, NULL), 1);

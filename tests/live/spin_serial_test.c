@@ -34,17 +34,26 @@ static void see_asks(const hf_lock_options *options, long long *ret_at, int n)
 }
 
 /*
- * The most asks are counted exactly, since a pause is never shorter than it should be. How many
- * fewer there are depends on the machine, so the least is about half of it.
+ * There are never more asks than the most, since a pause is never shorter than it should be. How
+ * many fewer there are depends on the machine, so the least is about half of it, and one of a few
+ * tries has to reach it.
  */
+static void check_asks(const hf_lock_options *options, int64_t wait_ms, uint64_t least,
+                       uint64_t most)
+{
+	uint64_t asks = 0;
+	for (int i = 0; i < 5 && asks < least; i++) {
+		asks = asks_within(options, wait_ms);
+		ASSERT_BETWEEN((int64_t)asks, 1, (int64_t)most);
+	}
+	ASSERT_BETWEEN((int64_t)asks, (int64_t)least, (int64_t)most);
+}
 
 static void growing_pause_starts_small_and_stops_growing_at_the_most(void **state)
 {
 	(void)state;
 	/* At 0, 10, 40, 130, and from then on every 100 ms up to 930. */
-	ASSERT_BETWEEN(
-		asks_within(HF_LOCK(.spin_ms = 10, .spin_factor = 3, .spin_max_ms = 100), 1000), 6,
-		12);
+	check_asks(HF_LOCK(.spin_ms = 10, .spin_factor = 3, .spin_max_ms = 100), 1000, 6, 12);
 }
 
 static void pauses_grow_by_the_factor(void **state)
@@ -64,27 +73,27 @@ static void constant_pause_stays_as_it_is(void **state)
 {
 	(void)state;
 	/* At 0, 30, 60 and so on up to 570, perhaps 600. */
-	ASSERT_BETWEEN(asks_within(HF_LOCK(.spin_ms = 30, .spin_factor = 1), 600), 9, 21);
+	check_asks(HF_LOCK(.spin_ms = 30, .spin_factor = 1), 600, 9, 21);
 }
 
 static void constant_pause_is_64_ms_where_nothing_is_said(void **state)
 {
 	(void)state;
 	/* At 0, 64, 128 and so on up to 640. */
-	ASSERT_BETWEEN(asks_within(HF_LOCK(.spin_factor = 1), 650), 5, 11);
+	check_asks(HF_LOCK(.spin_factor = 1), 650, 5, 11);
 }
 
 static void usual_pause_doubles_from_1_to_128_ms(void **state)
 {
 	(void)state;
 	/* At 0, 1, 3, 7, 15, 31, 63, 127, and from then on every 128 ms up to 895. */
-	ASSERT_BETWEEN(asks_within(NULL, 1000), 7, 14);
+	check_asks(NULL, 1000, 7, 14);
 }
 
 static void most_below_the_first_pause_is_the_first_pause(void **state)
 {
 	(void)state;
-	ASSERT_BETWEEN(asks_within(HF_LOCK(.spin_ms = 100, .spin_max_ms = 10), 550), 3, 6);
+	check_asks(HF_LOCK(.spin_ms = 100, .spin_max_ms = 10), 550, 3, 6);
 }
 
 static void waiters_do_not_ask_more_often_together(void **state)
