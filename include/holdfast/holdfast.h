@@ -251,7 +251,10 @@ typedef struct hf_client_options {
 	 * Default: none.
 	 */
 	const char *name_prefix;
-	/* Maps names, with map_arg. If it is set, name_prefix is ignored. Redisson's NameMapper. */
+	/*
+	 * Called with map_arg to map each name. This is Redisson's NameMapper. If it is set,
+	 * name_prefix is ignored.
+	 */
 	hf_name_fn *map_name;
 	void *map_arg;
 	/*
@@ -335,9 +338,9 @@ typedef struct hf_client_options {
  *
  *   redis://[[user]:password@]host[:6379][/db][?option=value&…]   TCP
  *   rediss://…                                                    TLS; certificate, name checked
- *   valkey://…, valkeys://…                                       the same two
+ *   valkey://…, valkeys://…                                       same as redis://, rediss://
  *   redis://host[:6379],host[:6379]…                              replicas; the master is used
- *   redis+sentinel://host[:26379][,host…]/mymaster[/db][?…]       the master that these name
+ *   redis+sentinel://host[:26379][,host…]/mymaster[/db][?…]       the master these Sentinels name
  *   redis+cluster://host[:6379][,host…][?…]                       the Redis Cluster of these nodes
  *   redis+unix:///path/to/socket[?…]                              unix socket
  *   embedded:                                                     this user's private server
@@ -355,9 +358,9 @@ typedef struct hf_client_options {
  * cluster.
  *
  * zks:// needs tls_ca, tls_cert and tls_key, and a libzookeeper_mt that was built with OpenSSL.
- * Debian's was not, so it returns HF_ENOTSUP. libzookeeper_mt trusts the system's store in addition
- * to tls_ca, and does not check host names. If that is not secure enough, use zk:// to a local
- * tunnel that checks them, such as stunnel or socat.
+ * Debian's was not; with it, zks:// returns HF_ENOTSUP. libzookeeper_mt trusts the system's store
+ * in addition to tls_ca, and does not check host names. If that is not secure enough, use zk:// to
+ * a local tunnel that checks them, such as stunnel or socat.
  *
  * Blocks until the connection is ready for use, for at most connect_timeout. With lazy it does not
  * connect. It starts one thread, the keeper. The caller owns the client and closes it.
@@ -417,8 +420,8 @@ typedef struct hf_stats {
 	uint64_t waits;            /* acquires that were not granted at once */
 	uint64_t timeouts;         /* acquires that returned HF_ETIMEDOUT */
 	uint64_t renewals;         /* holds renewed */
-	uint64_t renewal_scripts;  /* scripts sent for that */
-	uint64_t renewal_failures; /* of these, not answered or answered with an error */
+	uint64_t renewal_scripts;  /* scripts sent to renew them */
+	uint64_t renewal_failures; /* renewal scripts that failed or were not answered */
 	uint64_t renewal_lag_ms;   /* longest time from when a renewal was due to its reply */
 	uint64_t at_risk;          /* times a hold became at risk */
 	uint64_t losses;           /* holds lost */
@@ -533,7 +536,7 @@ typedef struct hf_histogram {
 	uint64_t count;                        /* the number of values */
 	double sum;                            /* their sum */
 	uint64_t bounds;                       /* how many of the following are used */
-	double bound[HF_HISTOGRAM_BOUNDS];     /* rising */
+	double bound[HF_HISTOGRAM_BOUNDS];     /* ascending */
 	uint64_t at_most[HF_HISTOGRAM_BOUNDS]; /* the number of values not above that bound */
 } hf_histogram;
 
@@ -658,7 +661,7 @@ HF_API int hf_lock_open_group(hf_client *client, const char *group, const char *
  * All functions work on it except hf_lock_holder(), hf_lock_identity(), hf_lock_revoke(),
  * hf_lock_remove_waiter() and those for tokens. If a call fails for one member, either its effect
  * on the others is undone, or the failure is that of the whole lock; the detail names the member.
- * hf_lock_remaining() and hf_lock_ttl() return the least value of all members, and
+ * hf_lock_remaining() and hf_lock_ttl() return the smallest value of all members, and
  * hf_lock_is_locked() is 1 if any member is locked.
  */
 HF_API int hf_lock_open_multi(hf_lock *const *members, size_t n, hf_lock **ret_lock);
@@ -1271,7 +1274,7 @@ typedef int hf_info_fn(void *arg, const hf_info *info);
 HF_API int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *tell, void *arg);
 
 typedef struct hf_list_options {
-	size_t size; /* HF_LIST() sets it */
+	size_t size; /* filled in by HF_LIST */
 	/* As for hf_client_list(). */
 	const char *pattern;
 	/*
@@ -1389,9 +1392,8 @@ HF_API int64_t hf_history_row_forced_by_pid(const hf_history_row *row);
 /* Called in the calling thread. Any result other than 0 ends the read and is returned. */
 typedef int hf_history_fn(void *arg, const hf_history_row *row);
 
-/* Set the size with HF_HISTORY(). */
 typedef struct hf_history_options {
-	size_t size;
+	size_t size;      /* filled in by HF_HISTORY */
 	const char *name; /* only this name; NULL: all names */
 	/*
 	 * Only entries since this time, in ms since 1970 by the server's clock. A negative number

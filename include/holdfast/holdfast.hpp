@@ -524,7 +524,7 @@ inline bool got(int code)
 /* Waits without limit. */
 constexpr std::chrono::milliseconds for_ever{-1};
 
-/* Permits that have no owner; not on ZooKeeper. */
+/* A semaphore: permits that have no owner. Not on ZooKeeper. */
 class semaphore
 {
       public:
@@ -577,7 +577,7 @@ class semaphore
 	hf_semaphore *handle_ = nullptr;
 };
 
-/* Permits that expire, each with an id of 32 digits. */
+/* A semaphore whose permits expire, each with an id of 32 hexadecimal digits. */
 class permits
 {
       public:
@@ -660,7 +660,7 @@ class permits
 	hf_permits *handle_ = nullptr;
 };
 
-/* A count that is counted down to zero, and callers that wait until it is; not on ZooKeeper. */
+/* A latch: a count that is counted down; wait() blocks until it is zero. Not on ZooKeeper. */
 class latch
 {
       public:
@@ -712,7 +712,7 @@ class latch
 	hf_latch *handle_ = nullptr;
 };
 
-/* A gate: wait() waits while it is set. */
+/* A barrier: wait() blocks while it is set. */
 class barrier
 {
       public:
@@ -762,7 +762,7 @@ class barrier
 	hf_barrier *handle_ = nullptr;
 };
 
-/* One of several members that enter together and leave together. ZooKeeper only. */
+/* One member of a double barrier: all members enter together and leave together. ZooKeeper only. */
 class double_barrier
 {
       public:
