@@ -42,7 +42,8 @@ int hf_barrier_set(hf_barrier *barrier)
 	if (rc || made)
 		return rc;
 	/* The name may exist as something other than a barrier. */
-	return hf_barrier_is_set(barrier, NULL) == HF_ECONFLICT ? HF_ECONFLICT : 0;
+	int is_set;
+	return hf_barrier_is_set(barrier, &is_set) == HF_ECONFLICT ? HF_ECONFLICT : 0;
 }
 
 int hf_barrier_set_async(hf_barrier *barrier, hf_done_fn *done, void *arg)
@@ -77,8 +78,10 @@ static struct hf__spec describe_is_set(const hf_barrier *barrier)
 int hf_barrier_is_set(hf_barrier *barrier, int *ret_set)
 {
 	int64_t count;
-	int rc = hf__call_number(describe_is_set(barrier), &count);
-	if (!rc && ret_set)
+	struct hf__spec spec = describe_is_set(barrier);
+	hf__handle_need(&spec, ret_set, "ret_set");
+	int rc = hf__call_number(spec, &count);
+	if (!rc)
 		*ret_set = count > 0;
 	return rc;
 }

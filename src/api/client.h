@@ -239,6 +239,8 @@ struct hf__spec hf__handle_describe_wait(const struct hf__handle *handle, const 
 /* Sets the number that the caller gave as this argument, if it is within the limits. */
 void hf__handle_set_amount(struct hf__spec *spec, const char *name, int64_t amount, int64_t least,
                            int64_t most);
+/* Refuses the call if `ret`, where its result is to be written, is NULL; `name` is the argument. */
+void hf__handle_need(struct hf__spec *spec, const void *ret, const char *name);
 
 /* ---- permits.c ---- */
 /* The id of a permit of this client, as users see it. */

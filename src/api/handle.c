@@ -192,3 +192,9 @@ void hf__handle_set_amount(struct hf__spec *spec, const char *name, int64_t amou
 	if (!spec->error)
 		spec->want.amount = (int32_t)amount;
 }
+
+void hf__handle_need(struct hf__spec *spec, const void *ret, const char *name)
+{
+	if (!spec->error && !ret)
+		spec->error = hf__error_null(name);
+}

@@ -71,7 +71,9 @@ static struct hf__spec describe_count(const hf_latch *latch)
 
 int hf_latch_count(hf_latch *latch, int64_t *ret_count)
 {
-	return hf__call_number(describe_count(latch), ret_count);
+	struct hf__spec spec = describe_count(latch);
+	hf__handle_need(&spec, ret_count, "ret_count");
+	return hf__call_number(spec, ret_count);
 }
 
 int hf_latch_count_async(hf_latch *latch, hf_done_fn *done, void *arg)

@@ -86,12 +86,6 @@ static int check_replicas(const hf_lock *lock, int64_t replicas)
 	               : hf__options_check_replicas(lock->at.client, replicas);
 }
 
-static void need(struct hf__spec *spec, const void *ret, const char *name)
-{
-	if (!spec->error && !ret)
-		spec->error = hf__error_null(name);
-}
-
 /* ---- running them ---- */
 
 static int run(struct hf__spec spec, int64_t *ret_number)
@@ -325,7 +319,7 @@ int hf_lock_force_release_async(hf_lock *lock, hf_done_fn *done, void *arg)
 int hf_lock_is_locked(hf_lock *lock, int *ret_locked)
 {
 	struct hf__spec spec = describe_query(lock, HF__QUERY_IS_LOCKED);
-	need(&spec, ret_locked, "ret_locked");
+	hf__handle_need(&spec, ret_locked, "ret_locked");
 	return run_int(spec, ret_locked);
 }
 
@@ -337,7 +331,7 @@ int hf_lock_is_locked_async(hf_lock *lock, hf_done_fn *done, void *arg)
 int hf_lock_ttl(hf_lock *lock, int64_t *ret_ttl_ms)
 {
 	struct hf__spec spec = describe_query(lock, HF__QUERY_TTL);
-	need(&spec, ret_ttl_ms, "ret_ttl_ms");
+	hf__handle_need(&spec, ret_ttl_ms, "ret_ttl_ms");
 	return run(spec, ret_ttl_ms);
 }
 
@@ -359,7 +353,7 @@ static struct hf__spec describe_owners_query(const hf_lock *lock, enum hf__quest
 int hf_lock_is_held(hf_lock *lock, hf_owner *owner, int *ret_held)
 {
 	struct hf__spec spec = describe_owners_query(lock, HF__QUERY_IS_HELD, owner);
-	need(&spec, ret_held, "ret_held");
+	hf__handle_need(&spec, ret_held, "ret_held");
 	return run_int(spec, ret_held);
 }
 
@@ -371,7 +365,7 @@ int hf_lock_is_held_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, void
 int hf_lock_hold_count(hf_lock *lock, hf_owner *owner, int64_t *ret_count)
 {
 	struct hf__spec spec = describe_owners_query(lock, HF__QUERY_COUNT, owner);
-	need(&spec, ret_count, "ret_count");
+	hf__handle_need(&spec, ret_count, "ret_count");
 	return run(spec, ret_count);
 }
 
@@ -436,7 +430,7 @@ static struct hf__spec describe_last_token(const hf_lock *lock)
 int hf_lock_last_token(hf_lock *lock, int64_t *ret_token)
 {
 	struct hf__spec spec = describe_last_token(lock);
-	need(&spec, ret_token, "ret_token");
+	hf__handle_need(&spec, ret_token, "ret_token");
 	return run(spec, ret_token);
 }
 

@@ -173,7 +173,9 @@ static struct hf__spec describe_lease(const hf_permits *permits, const char *id)
 
 int hf_permits_lease(hf_permits *permits, const hf_permit_id id, int64_t *ret_ms)
 {
-	return hf__call_number(describe_lease(permits, id), ret_ms);
+	struct hf__spec spec = describe_lease(permits, id);
+	hf__handle_need(&spec, ret_ms, "ret_ms");
+	return hf__call_number(spec, ret_ms);
 }
 
 int hf_permits_lease_async(hf_permits *permits, const hf_permit_id id, hf_done_fn *done, void *arg)
@@ -183,9 +185,16 @@ int hf_permits_lease_async(hf_permits *permits, const hf_permit_id id, hf_done_f
 
 /* ---- available, acquired, total ---- */
 
+static int count(const hf_permits *permits, enum hf__verb verb, int64_t *ret_permits)
+{
+	struct hf__spec spec = describe(permits, verb);
+	hf__handle_need(&spec, ret_permits, "ret_permits");
+	return hf__call_number(spec, ret_permits);
+}
+
 int hf_permits_available(hf_permits *permits, int64_t *ret_permits)
 {
-	return hf__call_number(describe(permits, HF__PERMITS_AVAILABLE), ret_permits);
+	return count(permits, HF__PERMITS_AVAILABLE, ret_permits);
 }
 
 int hf_permits_available_async(hf_permits *permits, hf_done_fn *done, void *arg)
@@ -195,7 +204,7 @@ int hf_permits_available_async(hf_permits *permits, hf_done_fn *done, void *arg)
 
 int hf_permits_acquired(hf_permits *permits, int64_t *ret_permits)
 {
-	return hf__call_number(describe(permits, HF__PERMITS_ACQUIRED), ret_permits);
+	return count(permits, HF__PERMITS_ACQUIRED, ret_permits);
 }
 
 int hf_permits_acquired_async(hf_permits *permits, hf_done_fn *done, void *arg)
@@ -205,7 +214,7 @@ int hf_permits_acquired_async(hf_permits *permits, hf_done_fn *done, void *arg)
 
 int hf_permits_total(hf_permits *permits, int64_t *ret_permits)
 {
-	return hf__call_number(describe(permits, HF__PERMITS_TOTAL), ret_permits);
+	return count(permits, HF__PERMITS_TOTAL, ret_permits);
 }
 
 int hf_permits_total_async(hf_permits *permits, hf_done_fn *done, void *arg)

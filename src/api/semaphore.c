@@ -164,7 +164,9 @@ static struct hf__spec describe_available(const hf_semaphore *semaphore)
 
 int hf_semaphore_available(hf_semaphore *semaphore, int64_t *ret_permits)
 {
-	return hf__call_number(describe_available(semaphore), ret_permits);
+	struct hf__spec spec = describe_available(semaphore);
+	hf__handle_need(&spec, ret_permits, "ret_permits");
+	return hf__call_number(spec, ret_permits);
 }
 
 int hf_semaphore_available_async(hf_semaphore *semaphore, hf_done_fn *done, void *arg)

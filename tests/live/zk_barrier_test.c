@@ -83,7 +83,8 @@ static void set_and_remove_do_nothing_the_second_time(void **state)
 	ASSERT_OK(hf_barrier_remove(pair.theirs));
 	ASSERT_OK(hf_barrier_remove(pair.mine));
 	assert_int_equal(is_set(pair.theirs), 0);
-	ASSERT_OK(hf_barrier_is_set(pair.mine, NULL));
+	ASSERT_RC(hf_barrier_is_set(pair.mine, NULL), HF_EINVAL);
+	ASSERT_CONTAINS(hf_error_detail(), "ret_set must not be NULL");
 	assert_int_equal(zk_raw_exists(zk_eye, "/gate", NULL), ZK_RAW_NO_NODE);
 	end(&pair);
 }

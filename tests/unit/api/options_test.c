@@ -397,6 +397,33 @@ static void an_error_names_the_pointer_that_is_null(void **state)
 	           "owner must not be NULL in an asynchronous call");
 }
 
+static void a_result_without_a_place_to_write_it_is_refused(void **state)
+{
+	struct handles *handles = *state;
+	hf_client *client = handles->client;
+	hf_latch *latch = NULL;
+	hf_semaphore *semaphore = NULL;
+	hf_permits *permits = NULL;
+	hf_barrier *barrier = NULL;
+	assert_int_equal(hf_latch_open(client, "latch", &latch), 0);
+	assert_int_equal(hf_semaphore_open(client, "semaphore", &semaphore), 0);
+	assert_int_equal(hf_permits_open(client, "permits", &permits), 0);
+	assert_int_equal(hf_barrier_open(client, "barrier", &barrier), 0);
+	CHECK_TEXT(hf_latch_count(latch, NULL), "ret_count must not be NULL");
+	CHECK_TEXT(hf_semaphore_available(semaphore, NULL), "ret_permits must not be NULL");
+	CHECK_TEXT(hf_permits_available(permits, NULL), "ret_permits must not be NULL");
+	CHECK_TEXT(hf_permits_acquired(permits, NULL), "ret_permits must not be NULL");
+	CHECK_TEXT(hf_permits_total(permits, NULL), "ret_permits must not be NULL");
+	CHECK_TEXT(hf_permits_lease(permits, "00112233445566778899aabbccddeeff", NULL),
+	           "ret_ms must not be NULL");
+	CHECK_TEXT(hf_barrier_is_set(barrier, NULL), "ret_set must not be NULL");
+	CHECK_TEXT(hf_barrier_is_set(NULL, NULL), "barrier must not be NULL");
+	hf_barrier_close(barrier);
+	hf_permits_close(permits);
+	hf_semaphore_close(semaphore);
+	hf_latch_close(latch);
+}
+
 static void an_error_says_what_was_expected(void **state)
 {
 	struct handles *handles = *state;
@@ -458,6 +485,7 @@ int main(void)
 		handles_test(asynchronous_calls_need_a_completion),
 		handles_test(asynchronous_calls_about_an_owner_need_one),
 		handles_test(an_error_names_the_pointer_that_is_null),
+		handles_test(a_result_without_a_place_to_write_it_is_refused),
 		handles_test(an_error_says_what_was_expected),
 		handles_test(stats_are_filled_up_to_the_callers_size),
 	};
