@@ -2,6 +2,7 @@
 #include "api/client.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,11 +201,15 @@ static struct hf__call *new_call(const struct hf__spec *spec, void *arg)
 	return NULL;
 }
 
-static const char *explain_start(int error)
+/* `reason` is errno, if no thread could be started. */
+static int refuse_start(int error, int reason)
 {
-	return error == HF_ECLOSED ? "the client is closed"
-	       : error == HF_ELOST ? hold_is_gone
-	                           : "cannot start a thread";
+	if (error == HF_ECLOSED)
+		return hf__error(error, "the client is closed");
+	if (error == HF_ELOST)
+		return hf__error(error, "%s", hold_is_gone);
+	errno = reason;
+	return hf__error(error, "cannot start a thread: %m");
 }
 
 /*
@@ -221,12 +226,13 @@ static int start_new(struct hf__call *call)
 	         : misses_its_hold(call) ? HF_ELOST
 	         : call->inner           ? 0
 	                                 : hf__engine_need_dispatcher(&client->engine);
+	int reason = errno;
 	if (!rc)
 		start_inside(call);
 	hf__engine_unlock(&client->engine);
 	hf__client_unref(client);
 	hf__thread_unguard(before);
-	return rc ? hf__error(rc, "%s", explain_start(rc)) : 0;
+	return rc ? refuse_start(rc, reason) : 0;
 }
 
 int hf__call_start(struct hf__spec spec, hf_done_fn *done, void *arg)

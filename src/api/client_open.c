@@ -82,8 +82,10 @@ static int build_machine(struct hf_client *client, char *why, size_t size)
 	if (rc)
 		return rc;
 	rc = new_backend(client, why, size);
-	if (!rc && (rc = hf__engine_start(&client->engine)))
+	if (!rc && (rc = hf__engine_start(&client->engine))) {
+		snprintf(why, size, "cannot start a thread: %m");
 		client->core.backend_ops->free(client->core.backend);
+	}
 	if (rc)
 		hf__engine_done(&client->engine);
 	return rc;
@@ -117,9 +119,11 @@ static int start(struct hf_client *client)
 	if (client->on_event || client->on_log) {
 		hf__engine_lock(&client->engine);
 		rc = hf__engine_need_dispatcher(&client->engine);
+		if (rc)
+			hf__error_explain("cannot start a thread: %m");
 		hf__engine_unlock(&client->engine);
 		if (rc)
-			return hf__error(rc, "cannot start a thread");
+			return rc;
 	}
 	return client->settings.lazy ? 0 : connect_first(client);
 }

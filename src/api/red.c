@@ -124,8 +124,10 @@ static int join(struct hf__member *member)
 		                         : hf__list_item(last, struct hf__member, link)->number + 1;
 		hf__list_add(&client->members, &member->link);
 	}
+	if (rc)
+		hf__error_explain("cannot start a thread: %m");
 	hf__engine_unlock(&client->engine);
-	return rc ? hf__error(rc, "cannot start a thread") : 0;
+	return rc;
 }
 
 static void leave(struct hf__member *member)

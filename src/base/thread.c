@@ -66,8 +66,10 @@ int hf__thread_start(pthread_t *ret_thread, void *(*body)(void *), void *arg, si
 	sigset_t all, before;
 	pthread_attr_t attr;
 	assert(ret_thread && body);
-	if (pthread_attr_init(&attr))
+	if (pthread_attr_init(&attr)) {
+		errno = ENOMEM;
 		return HF_ENOMEM;
+	}
 	if (stack)
 		(void)pthread_attr_setstacksize(&attr, stack);
 	sigfillset(&all);
@@ -77,7 +79,10 @@ int hf__thread_start(pthread_t *ret_thread, void *(*body)(void *), void *arg, si
 		rc = pthread_create(ret_thread, NULL, body, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
-	return rc ? HF_ESYSTEM : 0;
+	if (!rc)
+		return 0;
+	errno = rc;
+	return HF_ESYSTEM;
 }
 
 struct hf__thread *hf__thread_ref(void)

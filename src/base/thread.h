@@ -11,8 +11,8 @@
 
 /*
  * Starts a thread that never handles signals of the program. A stack of 0 bytes means the system's
- * default, and so does one that is too small for the program's thread-local data. 0, HF_ENOMEM or
- * HF_ESYSTEM.
+ * default, and so does one that is too small for the program's thread-local data. 0, or HF_ENOMEM
+ * or HF_ESYSTEM with errno set.
  */
 int hf__thread_start(pthread_t *ret_thread, void *(*body)(void *), void *arg, size_t stack);
 

@@ -412,10 +412,13 @@ static void begin_round(struct hf__conn *conn, int64_t now)
 	}
 	conn->state = HF__CONN_RESOLVING;
 	int rc = look_up(conn);
-	if (rc)
-		hf__conn_drop(conn, rc, "cannot start a thread to look up the host", now);
-	else
+	if (rc) {
+		char why[120];
+		snprintf(why, sizeof why, "cannot start a thread to look up the host: %m");
+		hf__conn_drop(conn, rc, why, now);
+	} else {
 		step_resolving(conn, now);
+	}
 }
 
 /* The name has moved, so that waiting for the current address is pointless. */

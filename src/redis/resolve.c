@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -197,9 +198,11 @@ static int run(struct hf__resolve *resolve, int kick_fd, struct hf__resolve **re
 	int rc = resolve->kick_fd < 0 ? HF_ESYSTEM
 	                              : hf__thread_start(&thread, thread_main, resolve, 0);
 	if (rc) {
+		int reason = errno;
 		swap_running(resolve, NULL);
 		atomic_store(&resolve->users, 1);
 		unref(resolve);
+		errno = reason;
 		return rc;
 	}
 	pthread_detach(thread);

@@ -46,8 +46,10 @@ static void open_session(struct hf__zk *zk, int64_t now)
 	}
 	session->before = zk->closing;
 	if (hf__opener_open(zk, session)) {
+		char why[120];
+		snprintf(why, sizeof why, "cannot start a thread: %m");
 		hf__opener_free(session);
-		fail(zk, HF_ESYSTEM, "cannot start a thread", now);
+		fail(zk, HF_ESYSTEM, why, now);
 		return;
 	}
 	zk->closing = NULL;

@@ -2,6 +2,8 @@
 #include "base/thread.h"
 #include "support/check.h"
 
+#include <errno.h>
+#include <holdfast/holdfast.h>
 #include <pthread.h>
 
 /* glibc takes it out of the stack of each thread. */
@@ -26,6 +28,16 @@ static void thread_starts_although_thread_local_data_exceeds_its_stack(void **st
 		assert_int_equal(pthread_join(thread, &said), 0);
 		assert_ptr_equal(said, &thread);
 	}
+}
+
+static void thread_that_cannot_be_started_has_a_reason(void **state)
+{
+	const size_t no_room = (size_t)1 << (sizeof(size_t) * 8 - 4);
+	pthread_t thread;
+	(void)state;
+	errno = 0;
+	assert_int_equal(hf__thread_start(&thread, fill_local, NULL, no_room), HF_ESYSTEM);
+	assert_int_equal(errno, EAGAIN);
 }
 
 static void *take_reference(void *arg)
@@ -82,6 +94,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(thread_starts_although_thread_local_data_exceeds_its_stack),
+		cmocka_unit_test(thread_that_cannot_be_started_has_a_reason),
 		cmocka_unit_test(running_thread_has_not_ended),
 		cmocka_unit_test(ended_thread_is_known_to_have_ended),
 		cmocka_unit_test(one_thread_has_one_object),
