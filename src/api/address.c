@@ -17,7 +17,8 @@ static int take_one(struct hf__draft *draft, char *host, char *end, int preset)
 	char *colon =
 		memchr(bracket ? bracket : host, ':', (size_t)(end - (bracket ? bracket : host)));
 	if (settings->host_count == HF__HOSTS_MAX)
-		return hf__draft_refuse(draft, "host: more than %d", HF__HOSTS_MAX);
+		return hf__draft_refuse(draft, "host: the list has more than %d entries",
+		                        HF__HOSTS_MAX);
 	*end = '\0';
 	if (colon)
 		*colon = '\0';
@@ -182,7 +183,11 @@ static int take_zookeeper(struct hf__draft *draft)
 	while (length > 0 && path[length - 1] == '/')
 		length--;
 	if (length > CHROOT_MAX || !is_path(path, length))
-		return hf__draft_refuse(draft, "chroot: not a path of at most 256 bytes");
+		return hf__draft_refuse(
+			draft,
+			"chroot: must be a path of at most %d bytes, and no part of it "
+			"may be empty, '.' or '..'",
+			CHROOT_MAX);
 	draft->settings->chroot = strndup(path, length);
 	return draft->settings->chroot ? take_hosts(draft) : HF_ENOMEM;
 }

@@ -497,9 +497,9 @@ int hf__exposition_check_labels(const char *labels)
 	while (*at) {
 		size_t length = name_length(at);
 		if (length == 0 || at[length] != '=')
-			return refuse(labels, at, "a name and '=' are expected");
+			return refuse(labels, at, "expected a name and '='");
 		if (is_taken(at, length) || is_repeated(labels, at, length))
-			return refuse(labels, at, "the name is taken");
+			return refuse(labels, at, "the name is reserved or repeated");
 		at += length + 1;
 		length = value_length(at);
 		if (length == 0)

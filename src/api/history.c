@@ -207,7 +207,10 @@ static int on_grant(hf_history *history, const struct entry *entry)
 			infer_end(row, entry->at);
 	}
 	if (history->names.entries >= MOST_OPEN)
-		return hf__error(HF_ENOMEM, "more than %d holds without an end", MOST_OPEN);
+		return hf__error(HF_ENOMEM,
+		                 "the history has more than %d holds that have not ended; read one "
+		                 "name, or use since_ms",
+		                 MOST_OPEN);
 	hf_history_row *row = new_row(entry);
 	if (!row)
 		return hf__error(HF_ENOMEM, "no memory for a hold");

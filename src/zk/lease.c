@@ -80,9 +80,11 @@ bool hf__lease_refuse(struct hf__zk *zk, struct hf__node *node)
 	int32_t total = zk_lock ? zk_lock->total : 0;
 	if (total >= 1 && (uint32_t)total >= node->cmd->items)
 		return false;
-	hf__node_fail(node, HF_EINVAL,
-	              total < 1 ? "the number of permits is not set; see hf_permits_set"
-	                        : "permits: more permits than there are");
+	char why[80] = "permits: their total is not set; call hf_permits_set first";
+	if (total >= 1)
+		snprintf(why, sizeof why, "permits: %u requested, but there are only %d",
+		         (unsigned)node->cmd->items, (int)total);
+	hf__node_fail(node, HF_EINVAL, why);
 	return true;
 }
 

@@ -36,7 +36,7 @@ static const char *explain(const struct hf__cmd *cmd, enum hf__outcome outcome, 
 	case HF__LIST:
 		*ret_error = HF_ENOMEM;
 		return "too many lists of locks are in progress; try again later";
-	default: *ret_error = HF_ENOTSUP; return "not supported on ZooKeeper";
+	default: *ret_error = HF_ENOTSUP; return "this call is not implemented for ZooKeeper";
 	}
 }
 

@@ -312,7 +312,7 @@ static void more_than_there_are_is_refused(void **state)
 	(void)state;
 	begin(2, 0);
 	ASSERT_RC(try_take(pair.mine, 3, 0), HF_EINVAL);
-	ASSERT_CONTAINS(hf_error_detail(), "more permits than there are");
+	ASSERT_CONTAINS(hf_error_detail(), "permits: 3 requested, but there are only 2");
 	WAIT_NODES(0, 0);
 	ASSERT_RC(try_take(pair.mine, 3, HF_NOWAIT), HF_EINVAL);
 	WAIT_NODES(0, 0);

@@ -147,7 +147,7 @@ static void total_is_what_the_node_says(void **state)
 	assert_int_equal(available(pair.theirs), 0);
 	ASSERT_RC(try_take(pair.theirs, 1, HF_NOWAIT), HF_EBUSY);
 	ASSERT_RC(try_take(pair.theirs, 3, SOON_MS), HF_EINVAL);
-	ASSERT_CONTAINS(hf_error_detail(), "more permits than there are");
+	ASSERT_CONTAINS(hf_error_detail(), "permits: 3 requested, but there are only 2");
 	WAIT_NODES(0, 2);
 	ASSERT_OK(give(pair.mine, ids[0]));
 	ASSERT_OK(give(pair.theirs, ids[1]));
@@ -287,7 +287,7 @@ static void total_that_shrinks_below_what_is_wanted_is_reported(void **state)
 	WAIT_NODES(1, 3);
 	set_size(SIZE_BYTES(1));
 	waiter_expect(call, HF_EINVAL);
-	ASSERT_CONTAINS(call->detail, "more permits than there are");
+	ASSERT_CONTAINS(call->detail, "permits: 2 requested, but there are only 1");
 	waiter_free(call);
 	WAIT_NODES(0, 1);
 	assert_int_equal(stats_of(pair.one).held, 0);

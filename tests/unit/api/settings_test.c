@@ -504,7 +504,7 @@ static void more_hosts_than_there_is_room_for_are_refused(void **state)
 	take(url, NULL);
 	check_host(HF__HOSTS_MAX - 1, "h31", 6379);
 	strcat(url, ",x");
-	check_refused(url, "host: more than 32");
+	check_refused(url, "host: the list has more than 32 entries");
 }
 
 /* ---- what the backends get ---- */

@@ -75,6 +75,8 @@ static void zookeeper_refuses_a_user_and_a_password(void **state)
 
 static void a_wrong_part_of_a_zookeeper_url_is_named(void **state)
 {
+	static const char no_path[] = "chroot: must be a path of at most 256 bytes, and no part of "
+				      "it may be empty, '.' or '..'";
 	char url[400];
 	(void)state;
 	check_refused("zk://", "host: missing");
@@ -82,11 +84,11 @@ static void a_wrong_part_of_a_zookeeper_url_is_named(void **state)
 	check_refused("zk://,", "host: the list has an empty entry");
 	check_refused("zk://one,,two", "host: the list has an empty entry");
 	check_refused("zk://one,:2181", "host: the list has an empty entry");
-	check_refused("zk://one//a", "chroot: not a path of at most 256 bytes");
-	check_refused("zk://one/a/../b", "chroot: not a path of at most 256 bytes");
-	check_refused("zk://one/a/./b", "chroot: not a path of at most 256 bytes");
+	check_refused("zk://one//a", no_path);
+	check_refused("zk://one/a/../b", no_path);
+	check_refused("zk://one/a/./b", no_path);
 	snprintf(url, sizeof url, "zk://one/%0300d", 0);
-	check_refused(url, "chroot: not a path of at most 256 bytes");
+	check_refused(url, no_path);
 	check_refused("zk://one?auth=me:secret", "auth: must be digest:user:password");
 	check_refused("zk://one?auth=digest:me", "auth: must be digest:user:password");
 	check_refused("zk://one?acl=creator", "acl: creator requires auth");
