@@ -153,7 +153,7 @@ int cli_start_program(const char *name, const char *remedy, char **argv,
                       const struct cli_settings *settings);
 
 /* ---- help.c ---- */
-/* Prints the short help of a command. */
+/* Prints the short help text of a command. */
 void cli_show_help(const char *command);
 
 #endif

@@ -404,7 +404,7 @@ static bool check_node(struct doctor *doctor, hf_client *client, const char *add
 	own.findings = 0;
 	int rc = doctor_read_facts(&own, client);
 	if (rc)
-		doctor_say(&own, BAD, "node", "see whether it runs, and can be reached",
+		doctor_say(&own, BAD, "node", "check that it is running and reachable",
 		           "it could not be examined: %s: %s", hf_strerror(rc), hf_error_detail());
 	else
 		check_server(&own);

@@ -194,9 +194,8 @@ static void ask_servers(struct ensemble *ensemble, const char *hosts)
 static void check_words(struct doctor *doctor, const struct ensemble *ensemble)
 {
 	if (ensemble->tls)
-		doctor_say(
-			doctor, NOTE, "words", "use a URL with the servers' plain ports",
-			"the servers cannot be asked over TLS for their state and configuration");
+		doctor_say(doctor, NOTE, "words", "use a URL with the servers' plain ports",
+		           "the servers' state and configuration cannot be read over TLS");
 	else if (ensemble->up > 0 && ensemble->conf)
 		doctor_say(doctor, GOOD, "words", "", "the servers answer srvr and conf");
 	else
@@ -220,7 +219,7 @@ static void check_ensemble(struct doctor *doctor, const struct ensemble *ensembl
 		doctor_say(doctor, NOTE, "ensemble", "use three servers, of which one may fail",
 		           "a single server: while it is down, nobody gets a lock");
 	else if (voters % 2 == 0)
-		doctor_say(doctor, NOTE, "ensemble", "one server less would be just as safe",
+		doctor_say(doctor, NOTE, "ensemble", "one server fewer would be just as safe",
 		           "%d voting servers, of which %d are a majority", voters, voters / 2 + 1);
 	else
 		doctor_say(doctor, GOOD, "ensemble", "", "%d voting servers, %s observers", voters,

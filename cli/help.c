@@ -87,7 +87,7 @@ static const struct {
                 "  -E, --conflict-exit-code N  exit with N instead of 1 if not acquired\n"
                 "  -o, --close               release when COMMAND ends, even if its children run\n"
                 "  -c, --command STRING      run STRING with the shell\n"
-                "  -F, --no-fork             replace holdfast by COMMAND; requires --lease\n"
+                "  -F, --no-fork             replace holdfast with COMMAND; requires --lease\n"
                 "      --verbose             describe on stderr what happens\n"
                 "Kinds of locks:\n"
                 "      --fair                first come, first served\n"
@@ -111,7 +111,7 @@ static const struct {
          "  -E, --conflict-exit-code N  exit with N instead of 1 if not elected\n"
          "  -o, --close               resign when COMMAND ends, even if its children run\n"
          "  -c, --command STRING      run STRING with the shell\n"
-         "  -F, --no-fork             replace holdfast by COMMAND; requires --lease\n"
+         "  -F, --no-fork             replace holdfast with COMMAND; requires --lease\n"
          "      --verbose             describe on stderr what happens\n"
          "      --id TEXT             show TEXT to others instead of host, process and\n"
          "                            program\n" TOKEN_OPTION REPLICAS_OPTION
@@ -193,8 +193,8 @@ static const struct {
          "Usage: holdfast revoke [OPTION]... NAME\n"
          "\n"
          "Ask every holder of NAME to release it, including Java programs. Holders that\n"
-         "took it as revocable comply, others ignore the request. Does not wait for them.\n"
-         "ZooKeeper only. Exit status 1 if nobody holds it.\n"
+         "acquired it as revocable are notified; others ignore the request. Does not wait\n"
+         "for them. ZooKeeper only. Exit status 1 if nobody holds it.\n"
          "\n" SERVER_OPTIONS},
 	{"ping", "Usage: holdfast ping [OPTION]...\n"
                  "\n"
@@ -226,7 +226,8 @@ static const struct {
                  "      --help                print this help\n"},
 	{"help", "Usage: holdfast help [COMMAND]\n"
                  "\n"
-                 "Open the manual page of COMMAND, or print its short help if there is none.\n"},
+                 "Open the manual page of COMMAND. If it is not installed, print a short help\n"
+                 "text.\n"},
 };
 
 void cli_show_help(const char *command)

@@ -44,7 +44,7 @@ void tour_expect(int holds, const char *promise)
 	if (holds)
 		return;
 	failures++;
-	tour_say("DEMO", "THIS IS WRONG, expected: %s", promise);
+	tour_say("DEMO", "FAILED, expected: %s", promise);
 }
 
 int tour_check(int rc, const char *who, const char *what)

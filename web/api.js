@@ -45,10 +45,10 @@ export function send(path, body) {
   });
 }
 
-const QUIET_MS = 12000; // the server says something at least each 5 s
+const QUIET_MS = 12000; // the server sends something at least every 5 s
 const AGAIN_MS = 1000;
 
-// One event is some lines "field: value".
+// An event consists of lines "field: value".
 function readEvent(text) {
   const event = { id: null, data: '' };
   for (const line of text.split('\n')) {
@@ -78,7 +78,7 @@ async function readStream(reply, abort, onEvent) {
 }
 
 // Follows the changes for ever. EventSource cannot send the token, so fetch is used.
-// onLink hears 'up', 'down' or 'refused', and may return a promise to wait for.
+// onLink receives 'up', 'down' or 'refused', and may return a promise to wait for.
 export async function follow(onState, onLink) {
   let last = '';
   for (;;) {

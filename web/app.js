@@ -84,11 +84,11 @@ function drawLink() {
   let text = '';
   let since = 0;
   if (link === 'down') {
-    text = 'holdfast web does not answer. This page shows what it knew last, and connects again by itself.';
+    text = 'holdfast web does not answer. This page shows the last known state and will reconnect on its own.';
     since = performance.now() - downSince;
   } else if (link === 'up' && status && !status.reachable) {
     const lost = status.lost === 'server' ? 'The lock server is' : `${status.lost} are`;
-    text = `${lost} unreachable${status.error ? ` (${status.error})` : ''}. What is below is as last seen; the page continues on its own.`;
+    text = `${lost} unreachable${status.error ? ` (${status.error})` : ''}. This page shows the last known state and will update on its own.`;
     since = status.unreachable_ms;
   } else if (status?.warning) text = status.warning;
   $('banner').hidden = !text;
@@ -110,7 +110,7 @@ function onState(state) {
   drawLink();
 }
 
-// The stream keeps only the first rows fresh. Others that are on the screen are asked for.
+// The stream keeps only the first rows fresh. The page asks for the others that are on the screen.
 async function freshen() {
   const ids = link === 'up' && store.status?.reachable && !document.hidden ? staleIds() : [];
   if (ids.length) {
@@ -138,7 +138,7 @@ function askForToken() {
   $('login').replaceChildren(form);
 }
 
-// Returns a promise that is kept when there is a new token to try.
+// Returns a promise that is resolved when there is a new token to try.
 function onLink(now) {
   const before = link;
   if (now === 'down' && before !== 'down') downSince = performance.now();

@@ -19,7 +19,7 @@ function summary(findings) {
   const bad = findings.filter((one) => one.verdict === 'bad').length;
   const notes = findings.filter((one) => one.verdict === 'note').length;
   if (bad) return `${bad === 1 ? 'One problem endangers' : `${bad} problems endanger`} the locks on this server.`;
-  return notes ? 'Nothing endangers the locks on this server, but there is something to know.' : 'Nothing endangers the locks on this server.';
+  return notes ? 'Nothing endangers the locks on this server, but see the notes below.' : 'Nothing endangers the locks on this server.';
 }
 
 async function examine() {

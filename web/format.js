@@ -13,7 +13,7 @@ export function el(tag, props = {}, ...children) {
   return node;
 }
 
-// Changes the text only if it is another one, which keeps selections and saves layout.
+// Changes the text only if it differs, which keeps selections and saves layout.
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -37,13 +37,13 @@ export function age(ms) {
   return ms !== null && ms >= 1000 && ms < 60000 ? `${Math.floor(ms / 1000)} s` : span(ms);
 }
 
-// Of a holder that left no note it is only known for how long it was seen.
+// For a holder that left no note, only the time for which it was seen is known.
 export function heldFor(lock, now) {
   if (!lock || lock.heldAt === null) return '–';
   return `${lock.held_longer ? '> ' : ''}${age(now - lock.heldAt)}`;
 }
 
-// Control characters, invisible ones, and those that change the direction of writing.
+// Control characters, invisible ones, and those that change the writing direction.
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 
 // Foreign text in a form in which all of its characters can be seen.

@@ -15,7 +15,7 @@ const ENDS = {
   timeout: ['Timed out', 'warn'],
   cancelled: ['Gave up', 'calm'],
 };
-const INFERRED = 'Nobody recorded how this hold ended: it expired, or a program that keeps no history ended it. It was over by this time at the latest.';
+const INFERRED = 'Nobody recorded how this hold ended: it expired, or a program that keeps no history ended it. It had ended by this time.';
 
 export function endWord(end) {
   return ENDS[end]?.[0] ?? visible(end);
@@ -24,7 +24,7 @@ export function endWord(end) {
 const two = (n) => String(n).padStart(2, '0');
 const dayOf = (time) => `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
 
-// Local time, with the day if that is another one than today.
+// Local time, with the day if that is not today.
 function clock(ms, now) {
   if (ms === null) return '–';
   const time = new Date(ms);

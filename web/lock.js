@@ -9,13 +9,13 @@ import { buildPast, drawPast } from './history.js';
 const section = document.getElementById('lock');
 const dialog = document.getElementById('dialog');
 const POLL_MS = 1000;
-const PAST_MS = 5000; // until the history is asked for again
-const CHANGED_MS = 2500; // after a change it is asked for with each poll, for this long
+const PAST_MS = 5000; // until the history is requested again
+const CHANGED_MS = 2500; // after a change it is requested with each poll, for this long
 
 const HOLDERS = ['Host', 'Process', 'Command', 'Held for', 'Levels', 'Owner'];
 const WAITERS = ['Place', 'Host', 'Process', 'Command', 'Waiting for', 'Owner'];
 
-let id = null; // of the lock that is shown; NULL: none
+let id = null; // of the lock that is shown, or null
 let timer = 0;
 let lock = null; // the last answer about it, or null if it is free
 let parts = {};
@@ -90,14 +90,14 @@ function fillWaiters() {
   parts.waiters.replaceChildren(...(rows.length ? rows : [empty('Nobody waits for this lock.', 6)]));
 }
 
-// Times of the history are by the server's clock, which each answer says.
+// Times of the history are by the server's clock, which each answer contains.
 function fillPast(answer) {
   const now = past ? past.now_ms + performance.now() - past.at : 0;
   drawTimeline(parts.timeline, answer, past, now);
   if (past) drawPast(parts.past, past, now);
 }
 
-// The history is asked for now and then, and several times when the holders have changed, because
+// The history is requested now and then, and several times when the holders have changed, because
 // an answer can be a second old.
 async function freshenPast(answer) {
   const asked = id;
@@ -176,9 +176,9 @@ const ACTIONS = {
     done: 'The lock was taken away.',
   },
   revoke: {
-    button: 'Ask the holder for it…',
-    title: 'Ask the holder to give this lock up?',
-    text: 'Holders that took it as revocable comply. Others ignore the request.',
+    button: 'Ask the holder to release it…',
+    title: 'Ask the holder to release this lock?',
+    text: 'Holders that acquired it as revocable are notified. Others ignore the request.',
     confirm: 'Ask',
     done: 'The holder was asked.',
   },

@@ -15,7 +15,7 @@ export function keep(lock) {
   store.locks.set(lock.id, lock);
 }
 
-// Returns whether anything else than the status has changed.
+// Returns whether anything other than the status has changed.
 export function apply(state) {
   if (state.all) store.locks.clear();
   state.locks.forEach(keep);
@@ -28,7 +28,7 @@ const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 const byName = (a, b) => compare(a.key, b.key) || compare(a.id, b.id);
 const least = (value) => value ?? Infinity;
 
-// What needs attention first: what is waited for, what is at risk, then the oldest.
+// What needs attention comes first: locks with waiters, then those at risk, then the oldest.
 function rank(lock) {
   return lock.waiting > 0 ? 0 : lock.state === 'at_risk' ? 1 : 2;
 }

@@ -31,7 +31,7 @@ function makeHead() {
   }));
 }
 
-// The first click sorts, the second turns it round, the third is the usual order again.
+// The first click sorts, the second reverses the order, the third restores the usual order.
 function sortBy(key) {
   if (order !== key) [order, reverse] = [key, false];
   else if (!reverse) reverse = true;
@@ -86,7 +86,7 @@ function fillRow(row, lock, index) {
 
 const STALE_MS = 3000;
 
-// A lock that was not asked for lately may have been renewed since then.
+// A lock that has not been asked for lately may have been renewed since then.
 function timeLeft(lock, left, now) {
   if (lock.state === 'free') return 'free';
   if (left === null) return 'never';
@@ -142,7 +142,7 @@ export function tick() {
   for (const row of pool) if (!row.hidden) tickRow(row);
 }
 
-// The locks on the screen that were not heard of for a while, to be asked for.
+// The locks on the screen without news for a while, for which the page asks.
 export function staleIds() {
   const now = performance.now();
   const found = grid.offsetParent === null ? [] : pool.filter((row) => !row.hidden && now - row.lock.seenAt > STALE_MS);

@@ -59,7 +59,7 @@ export function drawTimeline(box, answer, past, now) {
   const bars = all.slice(0, MOST);
   const began = `holdfast web started ${age(answer.watched_ms)} ago`;
   if (!bars.length) {
-    box.replaceChildren(el('p', { class: 'none' }, `No hold was seen since ${began}.`));
+    box.replaceChildren(el('p', { class: 'none' }, `No hold has been seen since ${began}.`));
     return;
   }
   const oldest = Math.max(...bars.map((bar) => bar.from + bar.waited), 1000);

@@ -8,7 +8,7 @@
 enum board_state {
 	BOARD_HELD,     /* held, and not watched for long enough to say more */
 	BOARD_RENEWING, /* its lease has been renewed */
-	BOARD_FIXED,    /* half of its lease is over and it was never renewed: a fixed lease */
+	BOARD_FIXED,    /* half of its lease has passed and it was never renewed: a fixed lease */
 	BOARD_AT_RISK,  /* it was renewed before, and less than a third of its lease is left */
 	BOARD_ENDLESS,  /* does not expire: without a lease, or as long as a ZooKeeper session */
 	BOARD_FREE,     /* nobody holds it, but somebody waits */
