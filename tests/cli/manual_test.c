@@ -15,9 +15,10 @@ static const int widths[] = {72, 80};
 /* Each formats a page from its standard input for a terminal of $W columns. */
 static const struct {
 	const char *program, *line;
+	bool drops_title; /* at the right of the first line, where there is no room for it */
 } formatters[] = {
-	{"groff", "groff -wbreak -mdoc -Tutf8 -rLL=${W}n -rLT=${W}n -P-cbou"},
-	{"mandoc", "mandoc -Tutf8 -Owidth=$W | sed 's/.\\x08//g'"},
+	{"groff", "groff -wbreak -mdoc -Tutf8 -rLL=${W}n -rLT=${W}n -P-cbou", false},
+	{"mandoc", "mandoc -Tutf8 -Owidth=$W | sed 's/.\\x08//g'", true},
 };
 
 struct examples {
@@ -124,14 +125,19 @@ static void expect_ends(const char *line, const char *word)
 }
 
 /* The first line is "NAME(1)  ...  NAME(1)", and the last one "Holdfast  DATE  Holdfast". */
-static void expect_headings(const char *text, const char *path)
+static void expect_headings(const char *text, const char *path, bool drops_title)
 {
 	const char *page = strrchr(path, '/') + 1;
 	char *title =
 		check_format("%.*s(%s)", (int)strcspn(page, "."), page, strchr(page, '.') + 1);
 	for (char *at = title; *at; at++)
 		*at = (char)toupper((unsigned char)*at);
-	expect_ends(text + strspn(text, "\n"), title);
+	text += strspn(text, "\n");
+	bool has_both = strstr(text + 1, title) != NULL;
+	if (has_both || !drops_title)
+		expect_ends(text, title);
+	else
+		assert_int_equal(strncmp(text, title, strlen(title)), 0);
 	size_t end = strlen(text);
 	while (end > 0 && text[end - 1] == '\n')
 		end--;
@@ -192,7 +198,7 @@ static void expect_page(const char *path)
 			continue;
 		for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
 			struct cli *cli = format_page(path, f, widths[w]);
-			expect_headings(cli_output(cli), path);
+			expect_headings(cli_output(cli), path, formatters[f].drops_title);
 			expect_no_wide_line(cli_output(cli), widths[w]);
 			for (size_t i = 0; i < examples.n; i++)
 				expect_whole_line(cli_output(cli), examples.lines[i]);
