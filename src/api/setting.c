@@ -52,6 +52,7 @@ const struct hf__setting hf__setting_table[] = {
 	 .variable = "HOLDFAST_SENTINEL_PASSWORD_FILE", .no_text = "none",
 	 .about = "File whose first line is the password for the Sentinels."},
 	{.key = "sharded", FIELD(sharded), REDIS, TEXT, .no_text = "auto",
+	 .values = "auto, on, off",
 	 .about = "How releases are announced on a cluster: auto, on (with SPUBLISH) or off "
 		  "(with PUBLISH); must match Java's setting."},
 	{.key = "nat", FIELD(nat), REDIS, TEXT, .no_text = "none",
@@ -109,6 +110,7 @@ const struct hf__setting hf__setting_table[] = {
 	{.key = "name_prefix", FIELD(name_prefix), TEXT, .no_text = "none",
 	 .about = "Text that is put before every name; a program can set map_name instead."},
 	{.key = "history", FIELD(history), REDIS, TEXT, .no_text = "no",
+	 .values = "no, yes, contended, 1 to 1000000",
 	 .why_not_zk = "only Redis can keep a history; on ZooKeeper record what on_event reports",
 	 .about = "Keep a history of holds on the server: no, yes, contended, or the number of "
 		  "entries to keep."},
@@ -124,6 +126,7 @@ const struct hf__setting hf__setting_table[] = {
 	 .variable = "HOLDFAST_AUTH", .no_text = "none",
 	 .about = "Credentials, as digest:user:password."},
 	{.key = "acl", FIELD(acl), ZK, TEXT, .no_text = "creator with auth, otherwise open",
+	 .values = "creator, open",
 	 .about = "Who may use the nodes that this client creates: creator or open."},
 };
 /* clang-format on */

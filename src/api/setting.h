@@ -42,6 +42,7 @@ struct hf__setting {
 	int64_t preset;         /* default of a number */
 	const char *text;       /* default of a text, or NULL */
 	const char *no_text;    /* what a text without a default stands for, in the documents */
+	const char *values;     /* those of a text that has only some, for the documents; or NULL */
 	const char *why_not_zk; /* instead of the general reason, or NULL */
 	const char *about;      /* one line for the documents */
 };

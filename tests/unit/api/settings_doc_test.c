@@ -40,7 +40,7 @@ static const char *range_of(const struct hf__setting *setting)
 		         (long long)setting->high,
 		         setting->type == HF__SETTING_DURATION ? " ms" : "");
 		return range;
-	default: return "text";
+	default: return setting->values ? setting->values : "text";
 	}
 }
 
