@@ -11,7 +11,7 @@ enum hf__mutant {
 	HF__MUTANT_RENEW_RELEASED,  /* renews after the release */
 	HF__MUTANT_ONE_MISS_ENDS,   /* stops renewing after one failed renewal */
 	HF__MUTANT_NESTED_SHORTENS, /* a nested acquire shortens the lease */
-	HF__MUTANT_NO_DRIFT,        /* leaves no margin for clocks that run apart */
+	HF__MUTANT_NO_DRIFT,        /* leaves no margin for clock drift */
 	HF__MUTANT_WAKE_IS_GRANT,   /* takes a wake-up for a grant */
 	HF__MUTANT_BLIND_MOVE,      /* takes an unanswered hand-over for done */
 	HF__MUTANT_FEW_REPLICAS,    /* takes too few acknowledgements for enough */

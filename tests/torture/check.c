@@ -29,7 +29,7 @@ const char *const rule_names[RULES] = {
 	"released holds are gone",
 	"a hold ends when another is granted",
 	"a hold ends when it is forced away",
-	"most servers are enough",
+	"a majority is enough",
 	"answers are possible",
 	"nothing is left",
 };

@@ -136,7 +136,8 @@ static void check_majority(struct sweep *sweep, const struct hold *hold)
 	    did_most_fail(sweep, at - head->lease_ns, at))
 		return;
 	sweep_violate(sweep, RULE_MINORITY,
-	              "%s: the hold of %.6f s was lost by %.6f s, but most servers were well",
+	              "%s: the hold of %.6f s was lost by %.6f s, but a majority of the servers "
+	              "was healthy",
 	              sweep_name(sweep, hold), sweep_seconds(sweep, hold->granted_at),
 	              sweep_seconds(sweep, at));
 }
