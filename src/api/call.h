@@ -42,7 +42,7 @@ struct hf__call {
 	void *arg;
 	uint64_t only;
 	uint64_t *ret_wire;
-	char *ids;        /* room for the ids of permits; owned, as the next */
+	char *ids;        /* room for the ids of permits; owned, like the next field */
 	char *value;      /* the copy that want.value points to */
 	struct hf__op op; /* comes last: its texts need no initialisation */
 };

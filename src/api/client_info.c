@@ -45,7 +45,7 @@ int hf_client_lease(hf_client *client, int64_t *ret_ms)
 	return 0;
 }
 
-/* Counts the holds and waiting calls of one link, or with NULL all. */
+/* Counts the holds and waiting calls of one link, or of all links if it is NULL. */
 static void count_now(struct hf_client *client, const struct hf__link *of, uint64_t *ret_held,
                       uint64_t *ret_waiting)
 {

@@ -362,7 +362,7 @@ static struct hf__name_row join_rows(const struct hf__name_row *row, size_t n)
 	return all;
 }
 
-/* The rows are in order: those to show come first. All others are one. */
+/* The rows are in order: those to show come first. All others are combined into one sample. */
 static void put_split(struct text *text, const struct family *family,
                       const struct hf__snapshot *snapshot, size_t shown)
 {

@@ -229,7 +229,7 @@ static void set_end(hf_history_row *row, const struct entry *entry, hf_history_e
 		row->began_at = at - entry->held_ms;
 	if (end == HF_HISTORY_LOST && entry->held_ms >= 0 && row->began_at + entry->held_ms < at)
 		at = row->began_at + entry->held_ms;
-	/* The next grant proves that it was over by then. */
+	/* The next grant proves that it had ended by then. */
 	if (row->end == HF_HISTORY_INFERRED && row->ended_at < at)
 		at = row->ended_at;
 	row->ended_at = at;

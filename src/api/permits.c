@@ -86,7 +86,7 @@ static struct hf__spec describe_acquire(const hf_permits *permits, int n,
 
 /*
  * The lease expired before this thread ran again. The caller does not learn the ids, so the permits
- * are given back, as far as they still exist.
+ * that still exist are given back.
  */
 static int fail_late(const hf_permits *permits, uint64_t first, int n)
 {

@@ -55,7 +55,7 @@ struct hf__whole {
 	struct hf__several *several;
 	uint64_t owner;
 	uint32_t users; /* calls and repairs in progress */
-	uint32_t era;   /* counts the first levels: a new one for each new hold of the whole */
+	uint32_t era;   /* changes with each new hold of the whole */
 	int32_t levels;
 	int32_t renewed_from; /* the outermost level that the watchdog renews; 0: none */
 	bool lost;            /* stays true, whatever becomes of the members */
@@ -187,7 +187,10 @@ void hf__members_keep(struct hf__several *several);
 struct hf__spec hf__members_describe(const struct hf__member *member, const struct hf__want *want);
 
 /* ---- repair.c: background work, at most one step at a time per member and owner ---- */
-/* Starts what is to be done for the members, if anything. Without the mutex, as the next. */
+/*
+ * Starts what is to be done for the members, if anything. This and the next function are called
+ * without the mutex.
+ */
 void hf__repair_start(struct hf__whole *whole);
 /*
  * After a time in which losses were not reported or members not acquired again: notes which owners
@@ -215,7 +218,10 @@ int64_t hf__plan_limit(const struct hf__work *work);
 void hf__multi_plan(struct hf__work *work, int64_t now);
 
 /* ---- red.c ---- */
-/* Refuses members whose servers are not independent, as far as the servers answer. */
+/*
+ * Refuses members whose servers are not independent; a server that does not answer counts as
+ * independent.
+ */
 int hf__red_check(const struct hf__several *several);
 /* Begin and stop to be notified of losses. Mutex held. */
 int hf__red_join(struct hf__several *several);

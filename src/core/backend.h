@@ -46,7 +46,7 @@ struct hf__link {
 	bool was_up;                       /* it has been up before */
 	bool is_awaited;                   /* calls wait for it even if it has never been up */
 	uint32_t holds;                    /* of its locks, in any state except lost and dead */
-	uint32_t reconnects;               /* how often it came up again */
+	uint32_t reconnects;               /* how many times it came up again */
 	uint64_t commands;                 /* that were sent over it */
 	int64_t up_at;                     /* while it is up: since when */
 	int error;                         /* HF_E… */

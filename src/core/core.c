@@ -167,7 +167,7 @@ void hf__core_start(struct hf__core *core, struct hf__op *op, int64_t now)
 	}
 }
 
-/* Finishes a call whose time is over. */
+/* Finishes a call whose time has run out. */
 static void leave(struct hf__core *core, struct hf__op *op, int result, int64_t now)
 {
 	if (op->want.verb == HF__OP_CLOSE || op->want.verb == HF__OP_PAUSE)

@@ -53,7 +53,7 @@ static void take_from(struct hf__core *core, struct hf__hold *hold, const struct
 	hf__acquire_submit(core, hold, now);
 }
 
-/* How long a row of hand-overs may last: longer if a round trip takes long. */
+/* How long a series of hand-overs may last: longer if round trips are slow. */
 static uint32_t row_ms(const struct hf__core *core)
 {
 	int64_t ms = core->move_ms * HF__MOVES_TRIPS;
@@ -64,8 +64,8 @@ static uint32_t row_ms(const struct hf__core *core)
 
 /*
  * One round trip gives the hold to the first waiter of this client, so that the lock is never free
- * in between. A row of hand-overs is limited: other clients wait too, and only a release wakes them
- * up.
+ * in between. A series of hand-overs is limited: other clients wait too, and only a release wakes
+ * them up.
  */
 bool hf__handover_start(struct hf__core *core, const struct hf__hold *hold, int64_t now)
 {

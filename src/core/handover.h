@@ -5,7 +5,7 @@
 #include "core/backend.h"
 
 #define HF__MOVES_MAX     64   /* hand-overs in a row */
-#define HF__MOVES_MS      50   /* how long such a row may last, */
+#define HF__MOVES_MS      50   /* how long such a series may last, */
 #define HF__MOVES_TRIPS   32   /* or this many round trips if that is longer, */
 #define HF__MOVES_MOST_MS 1000 /* but never longer than this */
 

@@ -391,7 +391,7 @@ void hf__hold_join(struct hf__core *core, struct hf__hold *hold, const struct hf
 	hf__hold_arm(core, hold);
 }
 
-/* It expired because no renewal was confirmed, not because its lease was over. */
+/* It was lost because no renewal was confirmed, not because its fixed lease had expired. */
 static bool outran_renewal(const struct hf__hold *hold)
 {
 	return hf__hold_is_renewed(hold) && hold->valid_until < hold->end_at;

@@ -64,7 +64,7 @@ struct hf__hold {
 	int32_t count;        /* levels */
 	int32_t renewed_from; /* the outermost level without a lease of its own; 0: none */
 	union {
-		/* When the first hold of a row of hand-overs was granted; the low bits. */
+		/* When the first hold of a series of hand-overs was granted; the low bits. */
 		uint32_t moving_since;
 		/* With gave_up: for how long the call has waited. */
 		uint32_t waited_ms;
@@ -79,7 +79,7 @@ struct hf__hold {
 	uint8_t pending; /* states not reported yet, the oldest in the low bits, two bits each */
 	uint8_t pending_n;
 	uint8_t moves;    /* hand-overs in a row that led to this hold */
-	uint8_t replicas; /* that have acknowledged the latest grant with this wish */
+	uint8_t replicas; /* that have acknowledged the latest grant that needed replicas */
 	bool has_cell : 1;
 	bool at_risk : 1;
 	bool was_renewed : 1; /* has had a level without a lease of its own */
@@ -162,7 +162,7 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 void hf__hold_end_traceless(struct hf__core *core, struct hf__hold *hold, int64_t now);
 /* Its owner has learned of the loss: ends it, or removes what is left on the server. */
 void hf__hold_forget(struct hf__core *core, struct hf__hold *hold, int64_t now);
-/* The hold is granted: what its owner lost before is over. */
+/* The hold is granted: what its owner lost before no longer matters. */
 void hf__hold_forget_lost(struct hf__core *core, const struct hf__hold *hold, int64_t now);
 /* The call leaves the hold, which continues. */
 void hf__hold_idle(struct hf__core *core, struct hf__hold *hold, int64_t now);

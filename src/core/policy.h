@@ -12,12 +12,12 @@ struct hf__policy {
 	                       int64_t sent_at, int64_t lease_ms);
 	/* The lease from which the hold's valid-until was computed. */
 	int64_t (*lease_of)(const struct hf__hold *hold);
-	/* A level has a lease of its own, which is over at `end`. */
+	/* A level has a lease of its own, which expires at `end`. */
 	void (*note_end)(struct hf__hold *hold, int64_t end, int64_t lease_ms);
 	/* The hold has a new lease, shorter or longer than the old one. */
 	void (*set_lease)(const struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
 	                  int64_t lease_ms);
-	/* The server ends a hold when its lease is over; else only this client can end it. */
+	/* The server ends a hold when its lease has expired; else only this client can end it. */
 	bool server_ends;
 	/* A hold is renewed even if every level has a lease of its own. */
 	bool always_renews;
@@ -36,7 +36,7 @@ static inline const struct hf__policy *hf__policy_of(const struct hf__lock *lock
 	return hf__lock_traits(lock)->session ? &hf__policy_session : &hf__policy_lease;
 }
 
-/* When a lease that was granted to a request of this time is over for us. */
+/* When a lease that was granted to a request of this time expires for us. */
 int64_t hf__policy_valid_until(int64_t sent_at, int64_t lease_ms);
 
 #endif

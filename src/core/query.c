@@ -184,7 +184,7 @@ static void each_permit(struct hf__core *core, struct hf__query *query, each_per
 /* The permit counts as released from now on, even if the request fails. */
 static void begin_release(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
-	/* Only this client knows whether the lease is over. */
+	/* Only this client knows whether the lease has expired. */
 	if (!hf__policy_of(hold->cmd.lock)->server_ends)
 		(void)hf__hold_check(core, hold, now);
 	if (hold->state != HF__HOLD_HELD)

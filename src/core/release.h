@@ -4,8 +4,8 @@
 
 #include "core/backend.h"
 
-#define HF__REST_MS      5   /* how long others may ask first after a row of hand-overs */
-#define HF__UNCOUNTED_MS 100 /* how often that is done for others that may not even exist */
+#define HF__REST_MS      5   /* how long others may ask first after a series of hand-overs */
+#define HF__UNCOUNTED_MS 100 /* how often waiters that may not exist are given that head start */
 
 struct hf__op;
 

@@ -22,7 +22,7 @@ enum hf__op_verb {
 	HF__OP_REQUEST, /* the command that want.request names */
 	HF__OP_PING,
 	HF__OP_NOTHING, /* succeeds at once */
-	HF__OP_PAUSE,   /* succeeds when its time is over */
+	HF__OP_PAUSE,   /* succeeds when its time has passed */
 	HF__OP_LINK,    /* succeeds as soon as there is a connection */
 	HF__OP_CLOSE,
 	HF__OP_VERBS
@@ -31,7 +31,7 @@ enum hf__op_verb {
 /* What a query wants to know. */
 enum hf__question {
 	HF__QUERY_IS_LOCKED,
-	HF__QUERY_IS_HELD, /* by the owner, as the next */
+	HF__QUERY_IS_HELD, /* by the owner, like the next one */
 	HF__QUERY_COUNT,
 	HF__QUERY_TTL,
 	HF__QUERY_HOLDER,

@@ -403,7 +403,7 @@ static void watch_ports(const struct hf__engine *engine, struct watched *ret_wat
 }
 
 /*
- * Sleeps until there is input or a kick, or the timeout is over, and reads the input. Returns
+ * Sleeps until there is input or a kick, or the timeout has passed, and reads the input. Returns
  * whether a port had an event. Without the mutex.
  */
 static bool wait_for_input(struct hf__engine *engine, struct watched *watched, int timeout)

@@ -11,7 +11,7 @@
 #define HF__SLEEP_WORDS 8
 
 struct hf__sleep_word {
-	_Alignas(64) _Atomic uint32_t wakes; /* how often threads of this word were woken up */
+	_Alignas(64) _Atomic uint32_t wakes; /* how many times threads of this word were woken up */
 };
 
 struct hf__sleep {
@@ -31,7 +31,9 @@ void hf__sleep_mark(struct hf__sleep_set *set, uint16_t slot);
 /* Wakes up all that are marked. */
 void hf__sleep_wake(struct hf__sleep *sleep, const struct hf__sleep_set *set);
 
-/* How often the slot's word was woken up. Read it before checking what the thread waits for. */
+/*
+ * How many times the slot's word was woken up. Read it before checking what the thread waits for.
+ */
 uint32_t hf__sleep_wakes(struct hf__sleep *sleep, uint16_t slot);
 
 /* Sleeps, unless the word was woken up since `wakes` was read; may return early. */

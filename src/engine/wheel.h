@@ -57,7 +57,7 @@ static inline int64_t hf__wheel_next(const struct hf__wheel *wheel)
 /* Moves time forward (never back) and collects the timers that are due. */
 void hf__wheel_advance(struct hf__wheel *wheel, int64_t now);
 
-/* Takes the next due timer, which is stopped by that; NULL if there is none. */
+/* Takes the next due timer and stops it; NULL if there is none. */
 struct hf__timer *hf__wheel_take(struct hf__wheel *wheel);
 
 #endif

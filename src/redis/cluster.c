@@ -180,7 +180,7 @@ void hf__cluster_note_answer(struct hf__conn *conn, const struct hf__cmd *cmd,
 	                                memcmp(answer->text, down, sizeof down - 1) == 0;
 	if (answer->outcome == HF__FAILED &&
 	    hf__refusal_is_redirection(answer->text, answer->length)) {
-		/* It does not say where to, but the map may. */
+		/* The refusal does not name the other node, but the map may. */
 		answer->outcome = HF__NOT_NOW;
 		answer->error = HF_ENOTNOW;
 	}

@@ -435,7 +435,7 @@ static void begin_again(struct hf__conn *conn, int64_t now)
 	conn->retry_at = now;
 }
 
-/* The time for this address, or for the look-up, is over. */
+/* The time for this address, or for the look-up, has run out. */
 static void give_up_waiting(struct hf__conn *conn, int64_t now)
 {
 	const struct hf__round *round = &conn->round;

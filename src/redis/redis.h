@@ -242,7 +242,7 @@ void hf__conn_forget(struct hf__conn *conn);
 void hf__conn_abandon(struct hf__conn *conn, const char *why, int64_t now);
 /* When the next turn is due at the latest. */
 int64_t hf__conn_due(const struct hf__conn *conn);
-/* Takes the next step towards a connection, as far as HF__CONN_READY, and checks time limits. */
+/* Takes the next step towards a connection, up to HF__CONN_READY, and checks time limits. */
 void hf__conn_step(struct hf__conn *conn, int64_t now);
 /* Gives up the connection, or the address that is being tried. */
 void hf__conn_drop(struct hf__conn *conn, int error, const char *why, int64_t now);

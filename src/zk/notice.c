@@ -47,7 +47,7 @@ void hf__notice_take(struct hf__zk *zk, struct hf__watcher *watcher, int64_t now
 {
 	hf__list_remove(&watcher->notice);
 	if (watcher->session != zk->session)
-		return; /* what happened in a session that is over does not matter */
+		return; /* what happened in a session that has ended does not matter */
 	notify_all(zk, watcher, now);
 	watcher->deleted = watcher->created = false;
 	hf__watcher_tidy(zk, watcher);

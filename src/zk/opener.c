@@ -1,7 +1,7 @@
 /*
  * Opens and closes handles on threads of their own, since the library may block in both: looking up
  * a name and a TLS handshake have no time limit. When the client is closed, a thread that does not
- * finish in time is left to itself, and everything that it needs lives until it is done.
+ * finish in time is abandoned, and everything that it needs lives until it is done.
  */
 #include "zk/zk.h"
 
@@ -73,8 +73,7 @@ static void close_handle(struct hf__zk *zk, struct hf__session *session)
 }
 
 /*
- * Closes the session before this one. If this thread was left to itself, its notices are dropped
- * already.
+ * Closes the previous session. If this thread was abandoned, its notices have already been dropped.
  */
 static void close_before(struct hf__zk *zk, struct hf__session *session)
 {
@@ -134,9 +133,9 @@ static void lower_scheduling(void)
 }
 
 /*
- * The thread has done its work; false if it was left to itself and has to clean up. The driver
- * joins the thread with the mutex held once the flag is set, so the thread must not wait for
- * anything after that.
+ * The thread has done its work; false if it was abandoned and has to clean up. The driver joins the
+ * thread with the mutex held once the flag is set, so the thread must not wait for anything after
+ * that.
  */
 static bool report_done(struct hf__session *session, bool *ret_flag)
 {
@@ -210,10 +209,7 @@ struct hf__session *hf__opener_take(struct hf__zk *zk)
 
 /* ---- the end ---- */
 
-/*
- * False if the thread is left to itself; from then on everything that the library reports is
- * ignored.
- */
+/* False if the thread is abandoned; from then on everything that the library reports is ignored. */
 static bool wait_for_thread(struct hf__zk *zk, struct hf__session *session, int64_t limit_ms)
 {
 	struct timespec by;

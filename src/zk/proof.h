@@ -23,7 +23,7 @@ struct hf__proof {
 int64_t hf__proof_lease(int64_t session_ms);
 /* A session of this length begins, or continues if hf__proof_reset() was not called. */
 void hf__proof_begin(struct hf__proof *proof, int64_t session_ms);
-/* The session is over. */
+/* The session has ended. */
 void hf__proof_reset(struct hf__proof *proof);
 /* The quorum has answered a request. */
 void hf__proof_note(struct hf__proof *proof, int64_t sent_at, int64_t answered_at);

@@ -37,7 +37,7 @@ static void fail_refused(struct hf__zk *zk, int error, const char *why, int64_t 
 static void open_session(struct hf__zk *zk, int64_t now)
 {
 	zk->connect_by = hf__clock_after(now, zk->config->connect_timeout_ms);
-	zk->sessions++; /* whether it opens or not, the one before is over */
+	zk->sessions++; /* whether it opens or not, the previous one has ended */
 	zk->state = HF__SESSION_NONE;
 	struct hf__session *session = hf__opener_new(zk);
 	if (!session) {
@@ -191,14 +191,14 @@ static void probe(struct hf__zk *zk, int64_t now)
 	hf__zk_request_exists(request, zk->config->chroot[0] ? zk->config->chroot : "/", NULL);
 }
 
-/* The session is over, and so is everything that belonged to it. */
+/* The session has ended, and with it everything that belonged to it. */
 static void drop_session(struct hf__zk *zk, int error, const char *why, int64_t now)
 {
 	link_down(zk, error, why, now);
 	hf__watcher_drop_all(zk);
 	hf__node_lose_all(zk, now);
 	hf__proof_reset(&zk->proof);
-	zk->beating = false; /* the answers of a session that is over are ignored */
+	zk->beating = false; /* the answers of a session that has ended are ignored */
 	zk->closing = zk->session;
 	zk->session = NULL;
 }

@@ -308,7 +308,7 @@ static void advance(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	step_fn *step = hf__node_asks(node) ? steps[node->state].ask : steps[node->state].give_up;
 	assert(node->cmd && step);
-	node->requests++; /* keeps it until the step is over */
+	node->requests++; /* keeps it until the step is done */
 	step(zk, node, now);
 	node->requests--;
 	hf__node_free_dead(zk, node);

@@ -41,7 +41,7 @@ struct hf__survey {
 };
 
 /* ---- survey_row.c; each is 0 or HF_ENOMEM ---- */
-/* A node that holds the lock, or waits for it, which the request has read. Holders come first. */
+/* A node, as read by the request, that holds the lock or waits for it. Holders come first. */
 int hf__survey_row_add_holder(const struct hf__zk *zk, struct hf__survey *at, const char *owner,
                               const struct hf__zk_request *request);
 int hf__survey_row_add_waiter(const struct hf__zk *zk, struct hf__survey *at, const char *owner,

@@ -242,7 +242,9 @@ static void take_results(struct hf__zk *zk, int64_t now)
 		struct hf__zk_request *request =
 			hf__list_item(zk->inbox.next, struct hf__zk_request, link);
 		hf__list_remove(&request->link);
-		/* The results of a session that is over are ignored; its watchers may be freed. */
+		/*
+		 * The results of a session that has ended are ignored; its watchers may be freed.
+		 */
 		bool current = request->session == zk->sessions;
 		if (current)
 			note_proof(zk, request, now);
@@ -328,7 +330,7 @@ static void free_requests(struct hf__zk *zk, struct hf__list *list)
 	}
 }
 
-/* The library is silent now, so its requests are ours again, unless a thread was left to itself. */
+/* The library is silent now, so its requests are ours again, unless a thread was abandoned. */
 static void close_link(void *backend)
 {
 	assert(backend);

@@ -181,7 +181,7 @@ struct hf__watcher {
 	struct hf__list interests;
 	struct hf__session *session;
 	uint32_t requests; /* that set it and were not taken from the inbox yet */
-	bool armed;        /* set in the library, as far as it has reported */
+	bool armed;        /* set in the library, according to its reports */
 	bool children;     /* it watches the children, not the node */
 	bool deleted;      /* what happened to the node */
 	bool created;
@@ -250,8 +250,8 @@ struct hf__zk {
 	pthread_t opener;
 	/* The library's threads take it before the engine's mutex, which may not exist any more. */
 	pthread_mutex_t door;
-	bool left; /* guarded by `door`: a thread was left to itself, and its results are ignored */
-	int owners; /* guarded by `door`: the client, and one for each thread left to itself */
+	bool left;  /* guarded by `door`: a thread was abandoned, and its results are ignored */
+	int owners; /* guarded by `door`: the client, and one for each abandoned thread */
 	struct ACL acl;
 	struct ACL_vector acls;
 	char why[200];
@@ -279,7 +279,7 @@ void hf__doubt_memory(struct hf__zk *zk);
 /* ---- door.c ---- */
 /*
  * On the library's threads: takes the mutex until hf__door_leave(). False if the client was closed
- * and the thread left to itself.
+ * and the thread abandoned.
  */
 bool hf__door_enter(struct hf__zk *zk);
 void hf__door_leave(struct hf__zk *zk);
@@ -303,8 +303,8 @@ int hf__opener_open(struct hf__zk *zk, struct hf__session *session);
 /* What the opener has opened, once it is done; without a handle if that failed. */
 struct hf__session *hf__opener_take(struct hf__zk *zk);
 /*
- * Closes all handles and joins the opener; a thread that takes too long is left to itself. The
- * mutex is not held.
+ * Closes all handles and joins the opener; a thread that takes too long is abandoned. The mutex is
+ * not held.
  */
 void hf__opener_close_all(struct hf__zk *zk);
 /* Frees the backend with the last of its owners. */
@@ -383,7 +383,7 @@ void hf__watcher_end_interest(struct hf__interest *interest);
 void hf__watcher_on_event(zhandle_t *handle, int type, int state, const char *path, void *watcher);
 /* Frees it if nobody needs it any more. */
 void hf__watcher_tidy(struct hf__zk *zk, struct hf__watcher *watcher);
-/* The session is over: nobody is notified of anything more. */
+/* The session has ended: nobody is notified of anything more. */
 void hf__watcher_drop_all(struct hf__zk *zk);
 void hf__watcher_free_all(struct hf__session *session);
 
@@ -395,7 +395,9 @@ struct hf__node *hf__node_get(struct hf__zk *zk, const struct hf__cmd *cmd, uint
 void hf__node_bury(struct hf__zk *zk, struct hf__node *node);
 /* Frees it if it is dead and has no request in flight. */
 void hf__node_free_dead(struct hf__zk *zk, struct hf__node *node);
-/* Somebody else deleted it, or the session is over: a hold is lost, and a command starts over. */
+/*
+ * Somebody else deleted it, or the session has ended: a hold is lost, and a command starts again.
+ */
 void hf__node_lose(struct hf__zk *zk, struct hf__node *node, int64_t now);
 void hf__node_lose_all(struct hf__zk *zk, int64_t now);
 /* The client is closed. */
@@ -491,7 +493,7 @@ bool hf__admit_prove(struct hf__zk *zk, struct hf__node *node);
 void hf__search_node(struct hf__zk *zk, struct hf__node *node);
 
 /* ---- lease.c ---- */
-/* It wants more permits than there are, as far as that is known: its ask fails. */
+/* It wants more permits than there are known to be: its ask fails. */
 bool hf__lease_refuse(struct hf__zk *zk, struct hf__node *node);
 /* The node is the first at the gate. */
 void hf__lease_pass_gate(struct hf__zk *zk, struct hf__node *node);
@@ -534,7 +536,9 @@ int hf__steps_submit(struct hf__zk *zk, struct hf__cmd *cmd);
 void hf__steps_submit_ids(struct hf__zk *zk, struct hf__cmd *cmd);
 /* Deletes a node that is left over, if it is certain to be ours and nothing else is in flight. */
 void hf__steps_delete_leftover(struct hf__zk *zk, struct hf__node *node);
-/* A request for the node is over: its command takes the next step, unless others are in flight. */
+/*
+ * A request for the node has ended: its command takes the next step, unless others are in flight.
+ */
 void hf__steps_end_request(struct hf__zk *zk, struct hf__node *node, int64_t now);
 
 /* ---- beat.c ---- */

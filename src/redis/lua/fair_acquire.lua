@@ -50,7 +50,8 @@ if fields == 0 and (not first or first == me) then
 	redis.call('lpop', queue)
 	redis.call('zrem', expiry, me)
 	redis.call('zrem', alive, me)
-	-- The other waiters have one less to wait for, but none of them has its turn before this hold is over.
+	-- The other waiters have one less to wait for, but none of them has its turn before this hold has
+	-- ended.
 	local waiters = redis.call('zrange', expiry, 0, -1, 'withscores')
 	for i = 1, #waiters, 2 do
 		local old = tonumber(waiters[i + 1])

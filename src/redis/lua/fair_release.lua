@@ -26,7 +26,8 @@ local held = removed == 1
 -- include: now
 -- include: call
 
--- The waiters after this one have one less to wait for, but none of them has its turn before the present hold is over.
+-- The waiters after this one have one less to wait for, but none of them has its turn before the present hold has
+-- ended.
 local function leave_queue()
 	if redis.call('zrem', expiry, me) == 0 then
 		return false
