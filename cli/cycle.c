@@ -1,4 +1,4 @@
-/* Cycles: processes that hold locks and wait for each other's, as far as their notes say. */
+/* Cycles: processes that hold locks and wait for each other's, according to their notes. */
 #include "cycle.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Cycles: processes that hold locks and wait for each other's, as far as their notes say. */
+/* Cycles: processes that hold locks and wait for each other's, according to their notes. */
 #ifndef HF_CLI_CYCLE_H
 #define HF_CLI_CYCLE_H
 

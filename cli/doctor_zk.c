@@ -66,7 +66,9 @@ static void look_up(void *arg)
 		lookup->found = NULL;
 }
 
-/* NULL: no address, or not in time. A resolver that hangs keeps its lookup. */
+/*
+ * NULL: there is no address, or it was not found in time. A resolver that hangs keeps its lookup.
+ */
 static struct addrinfo *find_address(const char *address, int64_t until)
 {
 	struct lookup *lookup = calloc(1, sizeof(*lookup));

@@ -142,7 +142,7 @@ static const char *format_span(const char *mark, int64_t ms, char ret_text[40])
 	return ms >= 0 ? ret_text : "";
 }
 
-/* What is inferred is the latest or the most that it can be. */
+/* An inferred time or duration is an upper bound. */
 static void write_cells(FILE *out, const hf_history_row *row)
 {
 	char began[40], ended[40], waited[40], held[40], pid[32] = "";

@@ -39,8 +39,8 @@ typedef bool proc_fn(void *arg, pid_t pid);
 bool proc_list(proc_fn *fn, void *arg);
 
 /*
- * Lists the children of a process's first thread, as far as the kernel shows them: while some start
- * and end, others may be left out, and of thousands only the first are listed.
+ * Lists the children of a process's first thread that the kernel shows: while some start and end,
+ * others may be left out, and of thousands only the first are listed.
  */
 void proc_list_children(pid_t parent, proc_fn *fn, void *arg);
 

@@ -56,7 +56,7 @@ void supervise_wait(struct run *run, int64_t timeout_ms);
 void supervise_check_lock(struct run *run);
 /* When the command must stop although the lock is safe, and why; SUPERVISE_NEVER if it may stay. */
 int64_t supervise_stop_at(const struct run *run, enum stop_reason *ret_reason);
-/* Why the lock makes the command stop: BY_LEASE if its fixed lease is over, else BY_LOCK. */
+/* Why the lock makes the command stop: BY_LEASE if its fixed lease has expired, else BY_LOCK. */
 enum stop_reason supervise_lock_reason(const struct run *run);
 /*
  * Starts the command; returns when everything it started has ended, or with -o the command alone.

@@ -18,7 +18,10 @@ void tour_succeed(int rc, const char *who, const char *what);
 /* Sleeps. */
 void tour_work(int64_t ms);
 int tour_failures(void);
-/* Runs the story in a process of its own, and returns its exit status when it is over or killed. */
+/*
+ * Runs the story in a process of its own, and returns its exit status when it has ended or was
+ * killed.
+ */
 int tour_run(int (*story)(void));
 /* Removes a folder with everything in it. */
 void tour_remove(const char *dir);

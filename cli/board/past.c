@@ -1,4 +1,4 @@
-/* The past of a lock: its newest holds, as far as the server keeps a history of them. */
+/* The past of a lock: its newest holds, if the server keeps a history of them. */
 #include "past.h"
 #include "history_end.h"
 

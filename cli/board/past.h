@@ -1,6 +1,6 @@
 /*
- * The past of a lock: its newest holds, as far as the server keeps a history of them. One thread
- * reads, and any thread can list what was read so far.
+ * The past of a lock: its newest holds, if the server keeps a history of them. One thread reads,
+ * and any thread can list what was read so far.
  */
 #ifndef HF_CLI_PAST_H
 #define HF_CLI_PAST_H
@@ -20,7 +20,7 @@ struct past_hold {
 	const char *kind, *owner, *host, *text, *forced_by; /* never NULL */
 	const char *end;                                    /* a word, such as "released" */
 	bool is_held;                                       /* it has not ended */
-	bool is_inferred;           /* no entry says how it ended: it was over by ended_at */
+	bool is_inferred;           /* no entry says how it ended: it had ended by ended_at */
 	int64_t began_at, ended_at; /* 0: not known, or not ended */
 	int64_t waited_ms, held_ms; /* -1: not known; if the end is inferred, held_ms is the most */
 	int64_t token, pid, forced_by_pid; /* 0: none, or not known */

@@ -1,4 +1,4 @@
-/* The pulse of a lock: whether its holder renews it, as far as its expiry shows. */
+/* The pulse of a lock: whether its holder renews it, judged by its expiry. */
 #include "pulse.h"
 
 /*

@@ -1,4 +1,4 @@
-/* The pulse of a lock: whether its holder renews it, as far as its expiry shows. */
+/* The pulse of a lock: whether its holder renews it, judged by its expiry. */
 #ifndef HF_CLI_PULSE_H
 #define HF_CLI_PULSE_H
 
@@ -17,7 +17,7 @@ enum board_state {
 /* Zeroed at first, and whenever the lock has another holder. */
 struct pulse {
 	int64_t ends_ms;       /* when it expires, by the server's clock; 0: it was not seen yet */
-	int64_t least_ends_ms; /* the earliest that this was, and 0 if it was not seen yet */
+	int64_t least_ends_ms; /* the earliest expiry seen; 0 if none was seen */
 	int64_t lease_ms; /* as its note says, or the longest time that it was seen to have left */
 	bool is_noted;    /* the lease is from the note */
 	bool is_renewed;

@@ -258,7 +258,7 @@ static size_t copy_gone(const struct rows *rows, uint64_t after, struct board_na
 	return n;
 }
 
-/* Whether the ring does not remember all that is gone since this change. */
+/* Whether the ring no longer has every removal since this change. */
 static bool is_too_late(const struct rows *rows, uint64_t after)
 {
 	return after > 0 && rows->n_gone > ROWS_MOST_GONE &&

@@ -100,7 +100,7 @@ int web_check_request(const struct web *web, struct evhttp_request *req, const c
 
 /* ---- the token ---- */
 
-/* Both are compared, whatever the result of the first, so that the time says nothing. */
+/* Both are compared, whatever the result of the first, so that the timing reveals nothing. */
 int web_check_access(const struct web *web, struct evhttp_request *req, enum web_access access,
                      const char **ret_why)
 {
