@@ -49,7 +49,7 @@ static inline double cpu_seconds(void)
 	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* How often all threads except the first have gone to sleep so far. */
+/* How many times all threads except the first have gone to sleep so far. */
 static inline double count_switches(void)
 {
 	char path[300];

@@ -125,7 +125,7 @@ void cli_finish(struct cli *cli);
 /* Fails the test unless the text contains this. */
 void cli_expect_in(const char *text, const char *wanted);
 
-/* How often a text contains a part. */
+/* How many times a text contains a part. */
 int cli_count(const char *text, const char *part);
 
 /*

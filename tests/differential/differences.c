@@ -246,8 +246,8 @@ static bool accept_partial_release(struct comparison *comparison)
 }
 
 /*
- * In the hash there is still a field of a reader whose lease is over, as long as others read. For
- * Java it counts as a level; ours has a new number.
+ * In the hash there is still a field of a reader whose lease has expired, as long as others read.
+ * For Java it counts as a level; ours has a new number.
  */
 static bool accept_expired_reader(struct comparison *comparison)
 {
@@ -275,7 +275,7 @@ static bool accept_lost_level(struct comparison *comparison)
 	       diverge(comparison);
 }
 
-/* The waiter does not ask the server while its own process believes to hold the lock. */
+/* The waiter does not ask the server while its own process believes that it holds the lock. */
 static bool accept_forced_wait(struct comparison *comparison)
 {
 	return comparison->call->verb == VERB_ACQUIRE && is_forced(comparison) &&

@@ -21,7 +21,7 @@ struct moment {
 /* A comparison of one sequence. Zeroed before its first call, except for the first two. */
 struct comparison {
 	enum differences_with with;
-	uint64_t *met; /* how often each difference applied */
+	uint64_t *met; /* how many times each difference applied */
 	const struct sequence_call *call;
 	struct moment ours;
 	struct moment theirs;

@@ -222,8 +222,9 @@ static struct result make_call(struct library *library, const struct sequence_ca
 		call_lock(call, open_lock(player, call, name), player->owner[call->owner], &result);
 	}
 	/*
-	 * A wait that timed out leaves the server's queue in the background: after the answer to
-	 * its last ask, which arrives before that of the first ping.
+	 * A wait that timed out leaves the server's queue in the background, but only after the
+	 * answer to its last ask, which arrives before the answer to the first ping. The second
+	 * ping waits for that.
 	 */
 	need_ok(hf_client_ping(player->client, NULL));
 	need_ok(hf_client_ping(player->client, NULL));

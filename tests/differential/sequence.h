@@ -12,9 +12,9 @@
 #define SEQUENCE_MAX     48
 
 /*
- * A short lease is over after a pause and not before, unless the player is late: between two pauses
- * it has to be faster than SEQUENCE_STRETCH_MS. The hash of a group lasts half a second longer than
- * its holds.
+ * A short lease has expired after a pause and not before, unless the player is late: between two
+ * pauses it has to be faster than SEQUENCE_STRETCH_MS. The hash of a group lasts half a second
+ * longer than its holds.
  */
 #define SEQUENCE_SHORT_MS   600
 #define SEQUENCE_PAUSE_MS   1200
@@ -102,7 +102,8 @@ static inline bool sequence_is_lock(enum sequence_kind kind)
 }
 
 /*
- * A wait after which nobody knows which of the short leases are over, until the pause that follows.
+ * A wait after which nobody knows which of the short leases have expired, until the pause that
+ * follows.
  */
 static inline bool sequence_outlasts(const struct sequence_call *call)
 {

@@ -10,7 +10,7 @@ static struct hf__conn conn;
 static struct hf__redis redis;
 static struct hf__answer answer;
 static const char *reply; /* the bytes that the answer points into */
-static int asked;         /* how often the list that is being read has asked */
+static int asked;         /* how many times the list that is being read has asked */
 
 int __wrap_hf__call_number(struct hf__spec spec, int64_t *ret);
 

@@ -32,7 +32,7 @@ static int64_t stored_number(const struct hf__setting *row)
 	return row->type == HF__SETTING_DURATION ? *(const int64_t *)at : *(const int *)at;
 }
 
-/* A session takes the place of the watchdog on ZooKeeper, so only the other one's limits hold. */
+/* On ZooKeeper the session replaces the watchdog, so only the session's limits apply. */
 static void check_numbers(void)
 {
 	for (size_t i = 0; i < HF__SETTING_ROWS; i++) {

@@ -10,7 +10,7 @@
 #include "golden-zk/snapshot.h"
 #include "live/live.h"
 
-/* How long nothing happens where the story sleeps and nothing has changed. */
+/* How long to watch for changes where the story sleeps and nothing changes. */
 #define QUIET_MS 400
 
 /* Where in the story something went wrong, for messages. */

@@ -87,7 +87,7 @@ void zk_stories_clear(struct zk_stories *stories);
 /* Adds one line, of which it keeps a copy. Returns false if it is not understood. */
 bool zk_stories_add(struct zk_stories *stories, const char *file, const char *line);
 
-/* A copy of the story, to go another way; it has the texts of the first. */
+/* A copy that can diverge; it shares the texts of the original. */
 struct zk_story *zk_stories_add_copy(struct zk_stories *stories, const struct zk_story *story,
                                      const char *title);
 

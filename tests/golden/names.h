@@ -54,7 +54,7 @@ const char *names_find_permit(const struct names *names, const char *name);
 /* Notes that a permit of that id was granted. */
 void names_add_permit(struct names *names, const char *name, const char *id);
 
-/* Finds the owners of all numbers in the keys, as far as the step expects them there. */
+/* Finds the owners of those numbers in the keys that the step expects there. */
 void names_learn(struct names *names, struct story_step *step, const struct story_key *keys,
                  int count);
 

@@ -15,7 +15,7 @@
 #include "golden/story.h"
 #include "support/check.h"
 
-/* How often a story is played when the machine could not keep up with it. */
+/* How many times a story is played if the machine cannot keep up with it. */
 #define TRIES 5
 
 #define MAX_STORIES     100

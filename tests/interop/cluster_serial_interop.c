@@ -147,7 +147,8 @@ static void c_waits_across_a_move_and_is_woken_by_java(void **state)
 
 /*
  * Redisson does not subscribe to a sharded channel again after its slot has moved, so no message
- * reaches it; it asks again when the lease that it has seen is over. C has no part in that wait.
+ * reaches it; it asks again when the lease that it has seen has expired. C has no part in that
+ * wait.
  */
 static void java_that_became_deaf_by_a_move_enters_at_the_ttl(void **state)
 {

@@ -24,7 +24,7 @@ struct party {
 	int rounds;
 	int64_t wait_ms; /* 0: as long as it takes; otherwise a round it does not get is left out */
 	long done;       /* how many rounds it counted */
-	long torn;       /* how often a reader saw the number change */
+	long torn;       /* how many times a reader saw the number change */
 	int result;
 	char detail[400];
 };
@@ -203,7 +203,7 @@ static void no_update_is_lost(void **state)
 
 /*
  * Each waits for a few milliseconds only, so waiting and giving up meet in every order. No multi
- * locks: Redisson takes their members with twice the wait as lease at first, which is over too
+ * locks: Redisson takes their members with twice the wait as lease at first, which expires too
  * soon.
  */
 static void impatient_parties_lose_no_update_and_leave_nothing(void **state)

@@ -274,7 +274,7 @@ struct crowd {
 	_Atomic int side;   /* of the latest visitor: 1 is ours, 2 is Java's */
 };
 
-/* What they visit, and what they do there. */
+/* The lock that the threads compete for, and what each does inside. */
 struct visit {
 	const char *java; /* what Java goes through: kind and name */
 	const char *java_name;
@@ -296,8 +296,8 @@ struct visitor {
 	unsigned seed;
 	int result;
 	char detail[400];
-	int most;        /* inside at once, as far as it saw */
-	int changes;     /* how often another visitor was inside since */
+	int most;        /* the most that it saw inside at once */
+	int changes;     /* how many times another visitor was inside since */
 	long last_count; /* what it wrote */
 };
 
@@ -410,7 +410,7 @@ static inline void visit_close(struct visit *visit)
 	free(visit->file);
 }
 
-/* How often a visitor was inside. */
+/* How many times a visitor was inside. */
 static inline long visit_total(const struct visit *visit)
 {
 	return visit->crowd ? atomic_load(&visit->crowd->visits) : counter_read(visit->file);
@@ -425,9 +425,7 @@ static inline void visit_send_java(const struct visit *visit)
 		          visit->crowd ? visit->linger_us : visit->pause_ms);
 }
 
-/*
- * Returns the highest number of visitors inside, as far as Java saw; 0 where it was not measured.
- */
+/* Returns the highest number of visitors that Java saw inside; 0 where it was not measured. */
 static inline int visit_finish_java(const struct visit *visit)
 {
 	int most = 0;
@@ -446,7 +444,7 @@ static inline int visit_finish_java(const struct visit *visit)
 
 /*
  * All start at once, those in C when Java has begun, because a JVM is slow at first. Returns the
- * highest number of visitors inside or, for those that count, how often C came after another
+ * highest number of visitors inside or, for those that count, how many times C came after another
  * visitor. All rounds were done then, and C came after others often enough to call the run mixed.
  */
 static inline int visit_run(const struct visit *visit, struct visitor *visitors, int n)

@@ -266,9 +266,9 @@ static void member_passes(struct team *team, int member)
 }
 
 /*
- * All members but the last one enter, or leave as far as they can; then the last one does, and all
- * of them pass. All others wait at the entrance. On the way out this cannot be checked: a member in
- * Java leaves, and lets the others leave, as soon as it sees only one member.
+ * All members but the last one enter, or leave if they can; then the last one does, and all of them
+ * pass. All others wait at the entrance. On the way out this cannot be checked: a member in Java
+ * leaves, and lets the others leave, as soon as it sees only one member.
  */
 static void pass_together(struct team *team, int last, bool leaves)
 {

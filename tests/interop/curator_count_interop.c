@@ -27,8 +27,8 @@ struct party {
 	bool reads;
 	int64_t wait_ms; /* 0: as long as it takes; otherwise a round it does not get is left out */
 	long done;       /* how many rounds it counted */
-	long torn;       /* how often a reader saw the number change */
-	long changes;    /* how often another party had counted since */
+	long torn;       /* how many times a reader saw the number change */
+	long changes;    /* how many times another party had counted since */
 	long last_written; /* by this one */
 };
 

@@ -263,7 +263,7 @@ static void leader_in_c_learns_that_its_session_has_expired(void **state)
 
 /* ---- selectors, which are mutexes with a value ---- */
 
-/* How often Java reported "leader" and "over" so far. */
+/* How many times Java has reported "leader" and "over" so far. */
 struct leader_in_java {
 	const char *id;
 	int events;

@@ -4,7 +4,10 @@
  */
 #include "interop/curator.h"
 
-/* What is counted under, how often by each thread, and how often the folder is made at least. */
+/*
+ * The lock under which to count, how many times each thread does, and how many times at least the
+ * folder is created.
+ */
 struct form {
 	hf_kind kind;
 	const char *java;
@@ -125,7 +128,7 @@ static void java_inherits_when_the_server_ends_the_session_of_c(void **state)
 /* Two threads of one client and one of another, and as many in Java. */
 #define THREADS 3
 
-/* Returns how often C came after another. */
+/* Returns how many times C came after another. */
 static int count_together(const struct shared_lock *shared, hf_kind kind, struct visit *visit)
 {
 	struct visitor visitors[THREADS] = {0};
@@ -175,7 +178,7 @@ static void lock_that_was_free_costs_two_requests(void **state)
 	shared_close(&mutex);
 }
 
-/* Counts on a thread of its own how often the folder of a lock is created. */
+/* Counts on a thread of its own how many times the folder of a lock is created. */
 struct onlooker {
 	pthread_t thread;
 	struct zk_raw *raw;

@@ -8,7 +8,7 @@
 #define ROUNDS   60
 #define BOUND_MS 90000
 
-/* The longest that one wait of Java may take; a row of hand-overs lasts 50 ms. */
+/* The longest that one wait of Java may take; a series of hand-overs lasts 50 ms. */
 #define WORST_MS 10000
 
 /* One thread of the crew. */

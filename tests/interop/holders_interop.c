@@ -1,7 +1,7 @@
 /* Holders of all kinds that live on, and holders that are killed, with the other side waiting. */
 #include "interop/interop.h"
 
-/* All kinds at once: the expiry of a lease takes time, and that is the same for each. */
+/* All kinds at once, because waiting for a lease to expire takes equally long for each kind. */
 struct field {
 	size_t count;
 	struct subject *subjects[EXCLUSIVE_KINDS];

@@ -8,10 +8,10 @@ struct peer;
 
 /* All are optional. */
 struct peer_options {
-	long long watchdog_ms;        /* 0: Redisson's own default, as the next */
+	long long watchdog_ms;        /* 0: Redisson's own default; also the next field */
 	long long fair_wait_ms;       /* when fair waiters count as dead */
 	const char *const *more_urls; /* further servers up to NULL, for red locks */
-	bool is_quiet;                /* Java's reports about faults are not shown, as the next */
+	bool is_quiet;                /* hides Java's reports; also in the next struct */
 };
 
 /* All are optional. */

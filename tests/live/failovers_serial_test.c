@@ -1,7 +1,7 @@
 /*
  * Failovers in a row: the master is replaced, killed, or stopped and continued, while several
- * processes take locks and note when they believe to hold them. Afterwards all beliefs are judged.
- * Prints how soon a lock is granted again.
+ * processes take locks and record when they believe that they hold them. Afterwards all beliefs are
+ * judged. Prints how soon a lock is granted again.
  */
 #include "live/live.h"
 

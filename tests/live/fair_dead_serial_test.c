@@ -52,7 +52,10 @@ static void next_in_line_does_not_wait_for_the_dead(void **state)
 	long long died_at = test_now_ms();
 	corpse_die(&candidate);
 	corpse_die(&leader);
-	/* The lease of the one, and the sign of life of the other; not the 300 s of a place. */
+	/*
+	 * This takes the lease of the leader and the candidate's sign of life, not the 300 s of a
+	 * place.
+	 */
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - died_at, 0, 5000);
 	waiter_finish(waiter);

@@ -484,7 +484,8 @@ static void loading_server_is_waited_for(void **state)
 	WAIT_UNTIL(is_answered_by("LOADING"), SOON_MS);
 	hf_lock *other = open_lock(rivals->two, "other");
 	/*
-	 * The server answers only at times, so that an ask may be in flight when the time is over.
+	 * The server answers only at times, so that an ask may be in flight when the time has run
+	 * out.
 	 */
 	int rc = hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 250));
 	if (rc != HF_EUNKNOWN) {

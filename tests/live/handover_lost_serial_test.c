@@ -124,7 +124,7 @@ static bool play(hf_kind kind, enum fault fault)
 	expect_released(&world, 0);
 	expect_holder(&world, next);
 	assert_false(waiter_is_over(last));
-	/* A hold that was moved counts as an attempt, and once more after a loss. */
+	/* A hold that was moved counts as one attempt, and as two after a loss. */
 	bool moved = fault == REHEARSAL ? handovers(world.client) > 0
 	                                : stats_of(world.client).attempts > attempts + 1;
 	ASSERT_OK(waiter_release(next));

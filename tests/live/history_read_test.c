@@ -196,7 +196,7 @@ static void end_that_nobody_wrote_is_inferred(void **state)
 	assert_int_equal(book->rows[0].end, HF_HISTORY_INFERRED);
 	assert_true(book->rows[0].ended_at >= book->rows[0].began_at);
 	free(book);
-	/* The next grant is the latest moment. */
+	/* The hold ended no later than the next grant. */
 	hf_client *other = sync_open(HF_CLIENT(.history = "yes"));
 	hf_lock *theirs = open_lock(other, "orders");
 	hf_history *history = open_history(client, NULL);
@@ -341,7 +341,7 @@ static void play_turn(int i, hf_client *client, hf_lock *lock, hf_lock *theirs, 
 		tally->forced++;
 		break;
 	case 11:
-	case 15: /* it is handed over, unless a row of hand-overs was long enough */
+	case 15: /* it is handed over, unless a series of hand-overs was long enough */
 		ASSERT_OK(hf_lock_acquire(lock, NULL));
 		waiter = WAITER(.run = acquire_and_release, .arg = lock);
 		WAIT_UNTIL(stats_of(client).waits > waits, SOON_MS);
@@ -390,7 +390,7 @@ static void each_grant_of_a_long_story_has_its_end(void **state)
 
 	(void)state;
 	size_t killed = kill_keepers();
-	tally.released = killed; /* the names that they did not keep */
+	tally.released = killed; /* the keepers released the other half of the names */
 	hf_client *one = sync_open(HF_CLIENT(.history = "yes"));
 	hf_client *two = sync_open(HF_CLIENT(.history = "yes", .describe = "the other"));
 	for (int i = 0; i < NAMES; i++) {

@@ -172,7 +172,7 @@ static void forced_release_is_written_by_the_client_that_forces(void **state)
 	close_rivals(rivals);
 }
 
-/* Its lease was over before its owner released it. */
+/* Its lease had expired before its owner released it. */
 static void expired_hold_is_written_as_lost(void **state)
 {
 	hf_client *client = sync_open(HF_CLIENT(.history = "yes"));

@@ -73,7 +73,9 @@ struct duel {
 	hf_lock *theirs;
 };
 
-/* The same, except that a spin lock asks only once: no ask is in flight when its time is over. */
+/*
+ * The same, except that a spin lock asks only once: no ask is in flight when its time has run out.
+ */
 static inline hf_lock *open_patient(hf_client *client, hf_kind kind)
 {
 	hf_lock *lock = NULL;

@@ -190,7 +190,7 @@ static void open_both_halves(struct world *world)
 }
 
 /*
- * The first read hold inside the write hold is over; the release that ended it arrives after the
+ * The first read hold inside the write hold has ended; the release that ended it arrives after the
  * next began.
  */
 static void late_release_of_a_reader_leaves_its_next_hold_alone(void **state)

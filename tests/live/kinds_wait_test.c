@@ -85,7 +85,7 @@ static void wait_ends_on_time_and_leaves_nothing(void **state)
 	end(duel);
 }
 
-/* The one that stops being first must not make the next one ask when its time is over too. */
+/* The one that stops being first must not make the next one ask when its time has run out too. */
 static void waiters_whose_time_ends_together_all_time_out(void **state)
 {
 	struct waiter *waiter[TASKS];

@@ -216,7 +216,7 @@ static void messages_are_those_of_java(void **state)
 	expect_message(listener, "1");
 	ASSERT_OK(hf_latch_delete(pair.mine, NULL));
 	expect_message(listener, "1");
-	/* The channel has braces of its own always. */
+	/* The channel always has braces. */
 	hf_latch *latch = open_latch(pair.one, "{a}:b");
 	ASSERT_OK(hf_latch_try_set(latch, 1, NULL));
 	expect_message(braced, "1");

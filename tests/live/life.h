@@ -196,7 +196,9 @@ static inline void live(struct life *life, const char *url)
 
 /* ---- a life with all kinds ------------------------------------------------------------------- */
 
-/* One owner takes it, another waits until its time is over, and both give back what they got. */
+/*
+ * One owner takes it, another waits until its time has run out, and both give back what they got.
+ */
 static inline void meet(struct life *life, hf_lock *lock)
 {
 	(void)CALL(0, 0, hf_lock_acquire(lock, HF_ACQUIRE(.owner = life->owner, .wait_ms = 2000)));

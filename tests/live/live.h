@@ -197,7 +197,7 @@ struct seen {
 	hf_state states[MAX_SEEN];
 	long long at[MAX_SEEN];
 	int64_t remaining[MAX_SEEN];
-	char name[600]; /* of the last event, as the next three */
+	char name[600]; /* of the last event; also the next three fields */
 	char owner[64];
 	char detail[400];
 	int lines;
@@ -345,7 +345,7 @@ static inline long long info_number(struct raw *raw, const char *section, const 
 	return number;
 }
 
-/* How often the server ran a command, such as "evalsha"; 0 if never. */
+/* How many times the server ran a command, such as "evalsha"; 0 if never. */
 static inline long long command_calls(struct raw *raw, const char *command)
 {
 	char wanted[64];

@@ -183,7 +183,7 @@ static void deliver(void *arg, int result, int64_t number, const char *text)
 
 #define ALLOW(error) (UINT64_C(1) << -(error))
 
-/* Counts the answer, and complains of one that is not allowed. Returns whether it was 0. */
+/* Counts the answer, and reports one that is not allowed. Returns whether it was 0. */
 static bool judge(struct hand *hand, enum sort sort, enum verb verb, const struct answer *answer,
                   uint64_t allowed)
 {

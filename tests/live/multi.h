@@ -62,7 +62,7 @@ static inline void end(struct world *world)
 	}
 }
 
-/* Makes one lock of the members, and closes their handles: it has them itself. */
+/* Makes one lock of the members, and closes their handles, of which the multi lock has copies. */
 static inline hf_lock *combine(hf_lock **members, size_t n)
 {
 	hf_lock *multi = NULL;

@@ -52,7 +52,7 @@ static void acquire_after_a_loss_leaves_what_was_taken_since(void **state)
 	ASSERT_OK(hf_lock_force_release(alone, NULL));
 	assert_int_equal(hf_lock_state(multi, NULL), HF_LOST);
 	ASSERT_OK(hf_lock_acquire(alone, NULL));
-	/* Both levels of the lost hold go, of the members that have them. */
+	/* Both levels of the lost hold are dropped, on the members that still have them. */
 	ASSERT_OK(hf_lock_acquire(multi, HF_ACQUIRE(.wait_ms = 3000)));
 	assert_int_equal(held_count(live_raw, "a"), 1);
 	assert_int_equal(held_count(live_raw, "b"), 2);

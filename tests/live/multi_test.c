@@ -394,7 +394,7 @@ static void acquire_after_a_loss_starts_over(void **state)
 	ASSERT_OK(hf_lock_acquire(multi, NULL));
 	assert_int_equal(raw_integer(live_raw, "DEL", "b", NULL), 1);
 	WAIT_UNTIL(hf_lock_state(multi, NULL) == HF_LOST, SOON_MS);
-	/* As with every lock, a lost hold is over, and one release ends what is taken now. */
+	/* As with every lock, a lost hold has ended, and one release ends what is taken now. */
 	ASSERT_OK(hf_lock_acquire(multi, HF_ACQUIRE(.wait_ms = 1000)));
 	assert_int_equal(hf_lock_state(multi, NULL), HF_HELD);
 	ASSERT_OK(hf_lock_release(multi));

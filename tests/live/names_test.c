@@ -300,7 +300,7 @@ static void callback_makes_the_name_in_the_thread_that_opens(void **state)
 	ASSERT_OK(hf_latch_try_set(latch, 1, NULL));
 	assert_int_equal(
 		raw_integer(live_raw, "EXISTS", "m/SEMAPHORE", "m/PERMITS", "m/LATCH", NULL), 3);
-	/* A combination has the names of its members. */
+	/* A multi lock has the names of its members. */
 	hf_lock *members[] = {lock, group};
 	hf_lock *multi = NULL;
 	ASSERT_OK(hf_lock_open_multi(members, 2, &multi));

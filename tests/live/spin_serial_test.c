@@ -1,11 +1,11 @@
 /* The pauses of the spin lock: how often it asks while it waits. */
 #include "live/spin.h"
 
-/* How often it asks in so much time. */
+/* How many times it asks in this much time. */
 static uint64_t asks_within(const hf_lock_options *options, int64_t wait_ms)
 {
 	struct rivals *rivals = begin(options);
-	/* An ask may be in flight when the time is over. */
+	/* An ask may be in flight when the time has run out. */
 	int rc = hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = wait_ms));
 	assert_true(rc == HF_ETIMEDOUT || rc == HF_EUNKNOWN);
 	uint64_t asks = stats_of(rivals->two).attempts;

@@ -194,7 +194,7 @@ static void timed_and_single_tries_complete_as_they_should(void **state)
 	ASSERT_OK(hf_lock_acquire_async(rivals->theirs, options, note_done, &done));
 	await_done(&done, HF_EBUSY);
 	assert_int_equal(stats_of(rivals->two).attempts, 1);
-	/* It asks only once, so that no ask is in flight when the time is over. */
+	/* It asks only once, so that no ask is in flight when the time has run out. */
 	hf_lock *patient = open_spin(rivals->two, HF_LOCK(.spin_factor = 1, .spin_ms = 60000));
 	options->wait_ms = 300;
 	long long started_at = test_now_ms();

@@ -19,7 +19,7 @@ struct duo {
 	const struct kind *kind;
 	hf_client *one;
 	hf_client *two;
-	hf_latch *latch[2]; /* of the first client and of the second, as the next two */
+	hf_latch *latch[2]; /* of the first client and of the second; also the next two fields */
 	hf_semaphore *semaphore[2];
 	hf_permits *permits[2];
 };

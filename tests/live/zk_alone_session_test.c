@@ -6,7 +6,7 @@
 
 enum { QUICK = 2, LISTED = 3 }; /* requests for an acquire and its release */
 
-/* How many nodes were made in the folder since it exists: the number of the next one. */
+/* How many nodes have been created in the folder, which is the number of the next one. */
 static int next_number(const char *folder)
 {
 	struct zk_raw_stat stat;

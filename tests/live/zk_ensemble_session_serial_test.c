@@ -223,7 +223,7 @@ struct counter {
 	pthread_t thread;
 	hf_lock *lock;
 	atomic_bool *over;
-	int64_t *last; /* protected by the lock alone, as the next one */
+	int64_t *last; /* protected by the lock alone; also the next field */
 	long *sum;
 	long done;
 	char *wrong;

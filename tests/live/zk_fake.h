@@ -21,7 +21,7 @@ struct zk_fake {
 	int port;
 	atomic_bool over;
 	atomic_bool refuses; /* to read nodes */
-	atomic_int checks;   /* how often that was asked */
+	atomic_int checks;   /* how many times that was asked */
 };
 
 static inline bool fake_read(int fd, void *bytes, size_t size)

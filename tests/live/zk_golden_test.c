@@ -14,7 +14,10 @@
 
 #define MAX_STORIES 64
 
-/* How often a story is played that needs two UUIDs in order: by chance, one time of two. */
+/*
+ * How many times a story is played that needs two UUIDs in order, which happens every second time
+ * by chance.
+ */
 #define MAX_TRIES 40
 
 static const char *const files[] = {

@@ -259,7 +259,7 @@ static int count_leases(struct life *life, const char *name)
 	return count;
 }
 
-/* `three`: there are three of them, as far as is known; else there may be another number. */
+/* `three`: there are three of them, if that is known; else there may be another number. */
 static void take_permits(struct life *life, hf_permits *permits, const char *name, bool three)
 {
 	int64_t number;

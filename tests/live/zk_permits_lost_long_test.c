@@ -216,7 +216,7 @@ static void long_partition_costs_the_permit_before_it_is_given_away(void **state
 	while (hf_permits_state(pair.mine, id) != HF_LOST) {
 		bool gone = zk_raw_exists(zk_eye, path, NULL) == ZK_RAW_NO_NODE;
 		if (gone && hf_permits_remaining(pair.mine, id) > 0)
-			fail_msg("the server has given it away, and it is still believed");
+			fail_msg("the server has given it away, and it is still trusted");
 		assert_true(test_now_ms() < ends_at);
 		test_pause();
 	}

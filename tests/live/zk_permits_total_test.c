@@ -402,7 +402,7 @@ static void total_from_no_path_is_refused(void **state)
 	end();
 }
 
-/* A session that is over leaves no watch: the number is read again. */
+/* A session that has ended leaves no watch: the number is read again. */
 static void total_that_changes_between_sessions_is_noticed(void **state)
 {
 	struct zk_raw_stat stat;

@@ -132,7 +132,7 @@ static void stage_end(struct stage *stage)
 	test_zookeeper_stop(stage->zookeeper);
 }
 
-/* After the cut is over all have sessions again. */
+/* After the cut all have sessions again. */
 static void stage_recover(struct stage *stage)
 {
 	test_zookeeper_isolate(stage->zookeeper, stage->follower, false);

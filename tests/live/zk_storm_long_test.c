@@ -483,7 +483,7 @@ static void fleet_start(struct fleet *fleet)
 }
 
 /*
- * What the client believes to hold is on the server, and it has been notified of what it has lost.
+ * What the client believes it holds is on the server, and it has been notified of what it has lost.
  */
 static void check_hold(struct fleet *fleet, int i, struct zk_raw *eye)
 {

@@ -120,7 +120,7 @@ static uint32_t checksum(const unsigned char *bytes, size_t size)
 	return high << 16 | low;
 }
 
-/* After the text at this place, whose length comes first; that of no text is -1. */
+/* Returns the position after this text, whose length precedes it; -1 means no text. */
 static const unsigned char *skip_text(const unsigned char *at)
 {
 	int32_t length = (int32_t)read_int(at);

@@ -5,7 +5,7 @@
 #define ROUNDS  4
 #define WAIT_MS 600
 
-/* A thing that is held for long, and how others wait for it until their time is over. */
+/* A thing that is held for long, and how others wait for it until their time has run out. */
 struct wanted {
 	hf_client *holder, *client;
 	hf_lock *held, *lock;

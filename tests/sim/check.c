@@ -61,7 +61,7 @@ static void check_expiry(struct client *client, struct levels *levels, int name,
 	int64_t end = clock_when(&client->clock, hold->valid_until) - 1;
 	if (clock_ms(&world->clock, end) >= entry->expires_ms)
 		check_fail(world, "validity",
-		           "client %d: wire %llu is believed until %lld, %lld us too long",
+		           "client %d: wire %llu is trusted until %lld, %lld us too long",
 		           client->index, (unsigned long long)hold->cmd.wire,
 		           (long long)hold->valid_until,
 		           (long long)(end - clock_when(&world->clock, entry->expires_ms) + 1));
@@ -84,7 +84,7 @@ static void check_believer(struct client *client, struct owner *owner, int name,
 		           *believers);
 	if (!entry->there || entry->client != client->index || entry->wire != hold->cmd.wire)
 		check_fail(world, "belief",
-		           "client %d: wire %llu is believed, the server does not have it",
+		           "client %d: wire %llu is trusted, but the server does not have it",
 		           client->index, (unsigned long long)hold->cmd.wire);
 	check_expiry(client, &owner->levels[name], name, hold);
 }
@@ -363,7 +363,7 @@ static void check_forced(struct client *client, const struct call *call)
 	for (int i = 0; i < client->owners && call->op.result == 0 && call->op.number; i++)
 		if (believed(client, &client->owner[i], call->name) > 0)
 			check_fail(client->world, "forced",
-			           "client %d: name %d is believed after a forced release",
+			           "client %d: name %d is trusted after a forced release",
 			           client->index, call->name);
 }
 

@@ -44,7 +44,7 @@ struct request {
 	uint64_t from; /* of a move */
 	int64_t lease_ms;
 	uint64_t number; /* of a sync, by which its reply finds it */
-	int64_t sent_at; /* client's clock, as the next */
+	int64_t sent_at; /* by the client's clock; also the next field */
 	int64_t answer_by;
 	int32_t count;
 	bool gave_up; /* a settle: its call waited in vain, which goes into the history */
@@ -178,7 +178,7 @@ struct wire {
 	bool lost;     /* the core said so */
 	bool released; /* its last release answered 0 */
 	bool gave_up;  /* the history says that its call waited in vain */
-	int reported;  /* how often its owner was notified that it is lost */
+	int reported;  /* how many times its owner was notified that it is lost */
 	/* When at least this many replicas last acknowledged it. */
 	int64_t acknowledged_at[REPLICAS + 1];
 };

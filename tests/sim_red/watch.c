@@ -93,7 +93,7 @@ static void check_believer(struct actor *actor, int set, const struct hf__whole 
 	int need = red.set[set].n / 2 + 1, counting;
 	int all = count_true(actor, set, whole, &counting);
 	if (belief->was_lost)
-		watch_fail("forgiven", "process %d: lock %d was lost, and is believed again",
+		watch_fail("forgiven", "process %d: lock %d was lost, and is trusted again",
 		           actor->process->index, set);
 	belief->had_gap = belief->had_gap || all < need;
 	if (counting >= need) {

@@ -33,7 +33,7 @@ struct belief {
 	int64_t reported_at;   /* when the loss was reported; 0: never */
 	int64_t token;         /* 0: none */
 	int64_t is_counted;    /* it has added one to the counter of its name */
-	int64_t kept;          /* how often a new master was seen to have the hold */
+	int64_t kept;          /* how many times a new master was seen to have the hold */
 	int64_t missing_at;    /* when a new master was first seen to lack it; 0: never */
 	int64_t missing_until; /* valid-until as published at that time */
 	char identity[64];     /* the holder's field in the lock's hash */

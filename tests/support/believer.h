@@ -1,4 +1,4 @@
-/* Processes that take locks again and again, and note when they believe to hold them. */
+/* Processes that take locks again and again, and record when they believe that they hold them. */
 #ifndef TESTS_SUPPORT_BELIEVER_H
 #define TESTS_SUPPORT_BELIEVER_H
 

@@ -12,7 +12,7 @@
 
 /* Zeroed before its first use. Once calls is 1, the other fields can be read from any thread. */
 struct done {
-	atomic_int calls; /* how often the completion ran since the last await_done() */
+	atomic_int calls; /* how many times the completion has run since the last await_done() */
 	int result;
 	int64_t number;
 	bool had_text;

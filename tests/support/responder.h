@@ -1,6 +1,6 @@
 /*
  * A server that answers by rules: each command gets the reply of the first rule that it matches.
- * Unlike a script it does not care how often and in which order commands arrive, so it suits
+ * Unlike a script it does not care how many times and in which order commands arrive, so it suits
  * clients that poll.
  */
 #ifndef TESTS_SUPPORT_RESPONDER_H

@@ -435,7 +435,8 @@ bool test_server_is_valkey(const struct test_server *server)
 }
 
 /*
- * A Valkey without TLS knows the option and refuses to use it; one with TLS misses the certificate.
+ * A Valkey without TLS knows the option and refuses to use it; one with TLS complains that there is
+ * no certificate.
  */
 bool test_server_has_tls(void)
 {

@@ -138,7 +138,10 @@ static bool has_exited(struct server *server)
 	return !server->pid;
 }
 
-/* Only the end of a long log; not by cmocka, which would cut it at a thousand bytes. */
+/*
+ * Prints only the end of a long log, and not through cmocka, which would cut it at a thousand
+ * bytes.
+ */
 static void show_log(const struct server *server)
 {
 	char *text = check_alloc(MAX_LOG + 1);

@@ -121,7 +121,7 @@ static void check_outlived(struct sweep *sweep, const struct scene *scene, const
 	    end <= late->granted_at + head->watchdog_ns)
 		return;
 	sweep_violate(sweep, RULE_OUTLIVED,
-	              "%s: process %d believed to hold it until %.6f s, but process %d was "
+	              "%s: process %d believed that it held it until %.6f s, but process %d was "
 	              "granted it at %.6f s",
 	              sweep_resource(sweep, scene->resource), old->process,
 	              sweep_seconds(sweep, end), late->process,
@@ -146,15 +146,15 @@ static void judge_overlap(struct sweep *sweep, const struct scene *scene, uint32
 	else if (is_foreign && sweep_has_fault(sweep, from, late->granted_at, 0))
 		sweep->verdict->overlaps_with_java++;
 	else
-		sweep_violate(
-			sweep, RULE_EXCLUSION,
-			"%s: granted to process %d at %.6f s, while process %d believed to hold it "
-			"from %.6f until %.6f s; %d of %d are held",
-			sweep_resource(sweep, scene->resource), late->process,
-			sweep_seconds(sweep, late->granted_at), oldest->process,
-			sweep_seconds(sweep, oldest->granted_at),
-			sweep_seconds(sweep, sweep_belief_end(sweep, oldest)), scene->held,
-			sweep->record->head->resource[scene->resource].capacity);
+		sweep_violate(sweep, RULE_EXCLUSION,
+		              "%s: granted to process %d at %.6f s, while process %d believed that "
+		              "it held it "
+		              "from %.6f until %.6f s; %d of %d are held",
+		              sweep_resource(sweep, scene->resource), late->process,
+		              sweep_seconds(sweep, late->granted_at), oldest->process,
+		              sweep_seconds(sweep, oldest->granted_at),
+		              sweep_seconds(sweep, sweep_belief_end(sweep, oldest)), scene->held,
+		              sweep->record->head->resource[scene->resource].capacity);
 }
 
 static void enter_scene(struct sweep *sweep, struct scene *scene, uint32_t number)
@@ -331,7 +331,10 @@ static int64_t most_ns(const struct sweep *sweep, int resource)
 	return head->sparse >> resource & 1 ? head->prompt_ns : head->quiet_ns;
 }
 
-/* Fills in when the resource is free for longer than a waiter may wait. Returns how often it is. */
+/*
+ * Fills in when the resource is free for longer than a waiter may wait. Returns how many times it
+ * is.
+ */
 static size_t find_gaps(const struct sweep *sweep, int resource, struct span *spans)
 {
 	size_t count = 0, gaps = 0;

@@ -49,7 +49,7 @@ static int64_t longest_calm(const struct sweep *sweep, int64_t begin, int64_t en
 }
 
 /*
- * A hold is renewed when a third of its lease is over, and if that fails, twelve times per lease
+ * A hold is renewed when a third of its lease has passed, and if that fails, twelve times per lease
  * from then on. So it is not lost if half of the lease is without a fault after that, or if all
  * faults are short.
  */

@@ -102,7 +102,8 @@ static bool has_ended(const struct member *member)
 }
 
 /*
- * What it believed is over, so the record calls it killed; that it ended is a failure all the same.
+ * What it believed has ended, so the record calls it killed; that it ended is a failure all the
+ * same.
  */
 void crew_watch(struct crew *crew)
 {

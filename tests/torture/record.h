@@ -32,7 +32,7 @@ enum moment {
 	KILLED,      /* the process is about to be killed */
 	FINISHED,    /* the process has closed its clients, and all its events were delivered */
 	FAULT,       /* a fault begins; hold: its number */
-	HEALED,      /* it is over */
+	HEALED,      /* it has ended */
 	REMAINING,   /* the count of the resource at the end of the round, in until */
 	LEFT_BEHIND, /* something else is on the servers at the end */
 	FORCING,     /* a forced release begins */

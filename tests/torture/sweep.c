@@ -124,7 +124,7 @@ static void end_force(struct sweep *sweep, const struct event *event)
 	force->end = event->at + (event->code == 0 ? 0 : sweep->record->head->lease_ns);
 }
 
-/* What the process believed before is over when the call returns. */
+/* What the process believed before ends when the call returns. */
 static void apply_force(struct sweep *sweep, const struct force *force)
 {
 	for (uint32_t i = 1; i <= sweep->holds && force->is_done; i++) {

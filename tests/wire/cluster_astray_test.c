@@ -111,7 +111,8 @@ static void moves_to_the_same_node_may_end(void **state)
 }
 
 /*
- * Renewals, too, must not be sent in a busy loop, and the hold is reported when its time is over.
+ * Renewals, too, must not be sent in a busy loop, and the hold is reported when its time has run
+ * out.
  */
 static void renewals_in_a_loop_end_with_the_lease(void **state)
 {

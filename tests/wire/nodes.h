@@ -308,7 +308,7 @@ static inline void release(void)
 	EXPECT_RC(&wire, 0, hf_lock_release(scene.lock));
 }
 
-/* How often the node was sent this script, or other request, in whatever form. */
+/* How many times the node was sent this script, or other request, in whatever form. */
 static inline int count_all(int node, int rule)
 {
 	int first = rule == TOKEN ? ASKED_TOKEN : rule >= FIRST_SCRIPT ? rule - 2 : rule;

@@ -20,7 +20,7 @@ static int acquire_durably(int64_t wait_ms)
 	return hf_lock_acquire(scene.lock, HF_ACQUIRE(.wait_ms = wait_ms, .replicas = REPLICAS));
 }
 
-/* How often the first node was sent the renewal, in both forms. */
+/* How many times the first node was sent the renewal, in both forms. */
 static int count_syncs(void)
 {
 	return count_all(0, SYNC);

@@ -15,7 +15,7 @@
 
 #define SIZE (1 << 17)
 
-/* Kinds that holdfast run does not offer: the one is for elect, the other has no name there. */
+/* Kinds that holdfast run does not offer: one is for elect, the other has no name there. */
 #define OTHER_KINDS (HF__BIT(HF_LEADER) | HF__BIT(HF_SIMPLE_FAIR))
 
 static char *identifier[HF__GROUP]; /* as the header has them, by number */

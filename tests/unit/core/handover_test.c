@@ -194,7 +194,9 @@ static void nobody_rests_where_nobody_listens(void **state)
 	assert_true(waiter->hold == NULL);
 }
 
-/* One row of hand-overs, whose release may have notified clients that the server does not count. */
+/*
+ * One series of hand-overs, whose release may have notified clients that the server does not count.
+ */
 static struct hf__op *release_uncounted(struct fake *fake)
 {
 	uint64_t moves;

@@ -405,7 +405,7 @@ static void new_connection_begins_with_a_busy_wait(void **state)
 
 #define port_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-/* What is sent later arrives later, as far as that can be done. */
+/* What is sent later arrives later, where possible. */
 static void port_after_another_sends_when_that_one_has_no_output(void **state)
 {
 	struct hf__port *first = *state, port;

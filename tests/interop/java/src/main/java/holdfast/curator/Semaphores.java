@@ -29,7 +29,7 @@ final class Semaphores implements Lines.Calls {
         return semaphores.computeIfAbsent(name, key -> make(Name.parse(name)));
     }
 
-    /* Leases go in and out by the names of their nodes; none come out if the time was over. */
+    /* Leases go in and out by the names of their nodes; none come out if the time had run out. */
     @Override
     public Object call(String verb, String kind, String name, Arguments args) throws Exception {
         InterProcessSemaphoreV2 semaphore = semaphore(name);

@@ -1,4 +1,7 @@
-/* Takes a lock again and again, and notes in a file that it shares with C when it believes to hold it. */
+/*
+ * Takes a lock again and again, and records in a file that it shares with C when it believes that
+ * it holds it.
+ */
 package holdfast.redisson;
 
 import java.io.IOException;
@@ -54,7 +57,7 @@ final class Believer {
         this.most = most;
     }
 
-    /** Until the file says that it is over. Returns how often the lock was granted. */
+    /** Runs until the file says that it is over. Returns how many times the lock was granted. */
     int believe(String path, long headSize, long notesAt) throws Exception {
         try (FileChannel file =
                 FileChannel.open(Path.of(path), StandardOpenOption.READ, StandardOpenOption.WRITE)) {
