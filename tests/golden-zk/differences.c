@@ -1,7 +1,8 @@
 /*
- * Where we differ from Curator on purpose: the stories as they must go with our library.
+ * Where we differ from Curator on purpose: how the stories must change with our library.
  *
- * Nothing else may differ but the requests themselves: reads and watches are nobody's business.
+ * Nothing else may differ except the requests themselves: which reads and watches are sent does not
+ * matter.
  */
 #include "golden-zk/differences.h"
 
@@ -14,14 +15,15 @@
 #define MAX_SITES 6
 
 /*
- * A step of the story with this title, counted from 0 as recorded, and how it goes with us. Lines:
+ * A step of the story with this title, counted from 0 as recorded, and how it changes with our
+ * library. Lines:
  *
  *   do CALL            another call is made, so that the story can continue
  *   gives TEXT         another answer
- *   - LINE             there is no such line; it need not be whole
+ *   - LINE             there is no such line; its beginning is enough
  *   + LINE             there is this line, too
  *   unseen             the nodes are changing: the next step shows the result
- *   born PATH N        in all steps nodes from this path on are made N transactions later
+ *   born PATH N        in all steps nodes from this path on are created N transactions later
  *
  * The fields before and after hold steps of our own, as in the files.
  */
@@ -38,8 +40,8 @@ typedef bool rule_fn(struct zk_stories *stories, struct zk_story_step *step);
 
 struct difference {
 	const char *what;
-	const char *harmless; /* why Java's processes get along with it */
-	rule_fn *rule;        /* what holds everywhere */
+	const char *harmless; /* why Java's processes are not harmed */
+	rule_fn *rule;        /* the change that applies to all stories */
 	struct site sites[MAX_SITES];
 };
 
@@ -166,48 +168,48 @@ static bool give_no_version(struct zk_stories *stories, struct zk_story_step *st
 
 static const struct difference differences[] = {
 	{
-		.what = "a node says who made it only if the client is to",
-		.harmless = "nobody parses what Curator writes by default",
+		.what = "a node describes its creator only if the client has a description",
+		.harmless = "nobody parses the address that Curator writes by default",
 		.rule = note_for_address,
 	},
 	{
-		.what = "so does the node of a lock that can be revoked",
+		.what = "the node of a revocable lock has the client's description, too",
 		.harmless = "only the message of a revocation is looked for there",
 		.rule = note_for_nothing,
 	},
 	{
-		.what = "permits carry no words of their own, only the client's",
-		.harmless = "Curator only hands the data of a lease to whoever asks for it",
+		.what = "a permit's node has no data of its own, only the client's description",
+		.harmless = "Curator only returns the data of a lease to callers that ask for it",
 		.rule = note_for_lease_data,
 	},
 	{
-		.what = "a permit is known by an id, not by its node",
-		.harmless = "only who took it gives it back, in Java too",
+		.what = "a permit is identified by an id, not by its node",
+		.harmless = "only the process that took it gives it back, in Java too",
 		.rule = give_ids,
 	},
 	{
-		.what = "an interrupted wait is a cancelled one",
+		.what = "an interrupted wait is a cancelled wait",
 		.harmless = "C has no exceptions",
 		.rule = give_cancelled,
 	},
 	{
-		.what = "there are no states of a connection, only of holds",
-		.harmless = "a state says nothing to others",
+		.what = "states of a connection are not reported, only those of holds",
+		.harmless = "others cannot see the state of a connection",
 		.rule = tell_no_states,
 	},
 	{
-		.what = "nobody is told that a count has changed but who waits for a permit",
-		.harmless = "it can be read",
+		.what = "a change of the count is reported only to callers that wait for a permit",
+		.harmless = "the count can be read at any time",
 		.rule = tell_no_counts,
 	},
 	{
 		.what = "a count is read without its version",
-		.harmless = "it is written with the version that was read for that",
+		.harmless = "a write uses the version that was read for it",
 		.rule = give_no_version,
 	},
 	{
-		.what = "who has lost a lock does not hold it, and is told so",
-		.harmless = "another may hold it by then",
+		.what = "a client that has lost a lock does not hold it, and learns that",
+		.harmless = "another client may hold it by then",
 		.sites = {{DELETED, 10, .lines = "gives lost"},
                           {DELETED, 12, .lines = "gives lost"},
                           {EXPIRED, 7, .lines = "gives lost"},
@@ -215,14 +217,15 @@ static const struct difference differences[] = {
 	},
 	{
 		.what = "a waiter whose session has ended may be back in the queue at once",
-		.harmless = "at its end, as in Java",
+		.harmless = "it is at the end of the queue, as in Java",
 		.sites = {{EXPIRED, 10, .lines = "unseen"},
                           {"semaphore: InterProcessSemaphoreV2, session of a waiter ended on the "
                            "server",
                            4, .lines = "unseen"}},
 	},
 	{
-		.what = "a child that is no lock holds up nobody, and is no participant",
+		.what = "a child that is not a node of the lock blocks nobody, and is not a "
+			"participant",
 		.harmless = "it never holds anything",
 		.sites = {{CHILDREN, 3,
                            .lines = "gives true\n"
@@ -234,13 +237,13 @@ static const struct difference differences[] = {
                           {CHILDREN, 10, .lines = "gives 1\n- row notes"}},
 	},
 	{
-		.what = "a reader that asks to write is told at once that it would wait for itself",
+		.what = "a reader that asks for the write lock gets HF_EDEADLOCK at once",
 		.harmless = "it leaves no node",
 		.sites = {{"rw: InterProcessReadWriteLock", 20,
                            .lines = "gives deadlock\n- makes a /table/_c_<guid8>"}},
 	},
 	{
-		.what = "a lock is given back by who has it, also one that does not nest",
+		.what = "only the owner of a lock releases it, even if the lock does not nest",
 		.harmless = "the others wait a little longer",
 		.sites = {{"nonreentrant: InterProcessSemaphoreMutex", 5,
                            .before = "do t3: release xa\n"
@@ -249,8 +252,9 @@ static const struct difference differences[] = {
                            .lines = "do release xa"}},
 	},
 	{
-		.what = "more permits than there are is an error, not a matter of time",
-		.harmless = "nobody ever gets them",
+		.what = "asking for more permits than there are is an error; Java waits until its "
+			"deadline",
+		.harmless = "the permits could never be granted",
 		.sites = {{"semaphore: InterProcessSemaphoreV2, 2 leases", 16,
                            .lines = "gives invalid argument\n"
                                     "- makes a /pool/leases/_c_<guid15>\n"
@@ -260,8 +264,9 @@ static const struct difference differences[] = {
                                     "- makes a /pool/leases/_c_<guid19>"}},
 	},
 	{
-		.what = "several locks are taken in the order of their names",
-		.harmless = "all who do so cannot wait for each other; Java takes them as given",
+		.what = "several locks are taken in the order of their names; Java takes them as "
+			"given",
+		.harmless = "callers that all do so cannot wait for each other",
 		.sites = {{MULTI, 3, .lines = "born /m/two 6"},
                           {MULTI, 7,
                            .lines = "+ makes a /m/three/locks/_c_<guid8>-lock-0000000001 "
@@ -270,14 +275,15 @@ static const struct difference differences[] = {
                                     "sequential <note>"}},
 	},
 	{
-		.what = "a short disconnect does not end leadership, the session does",
-		.harmless = "nobody else leads before it ends",
+		.what = "leadership ends with the session, not with a short disconnection",
+		.harmless = "nobody else leads before the session ends",
 		.sites = {{"latch: LeaderLatch", 9, .lines = "- tells leader la no"},
                           {"latch: LeaderLatch", 10, .lines = "- tells leader la yes"}},
 	},
 	{
-		.what = "who has lost its leadership stands again when it wants to",
-		.harmless = "it is at the end of the queue, as in Java",
+		.what = "a client that lost its leadership becomes a candidate again only when "
+			"asked to",
+		.harmless = "it joins at the end of the queue, as in Java",
 		.sites = {{"latch: LeaderLatch", 13,
                            .before =
                                    "do stop la\n"
@@ -293,21 +299,22 @@ static const struct difference differences[] = {
                            .lines = "- makes a /elect/_c_<guid3>"}},
 	},
 	{
-		.what = "who gives up before all members have come does not count",
-		.harmless = "Java's members come in when all who are to come are there",
+		.what = "a member that stops waiting to enter does not count",
+		.harmless = "Java's members wait for members that exist",
 		.sites = {{MEMBERS, 2, .lines = LEAVES_NOTHING, .after = ENTERS_AGAIN},
                           {MEMBERS, 5, .after = IS_IN "do ordered <guid1> <guid2>\n same"},
                           {SECOND, 2, .lines = LEAVES_NOTHING, .after = ENTERS_AGAIN},
                           {SECOND, 5, .after = IS_IN "do ordered <guid2> <guid1>\n same"}},
 	},
 	{
-		.what = "whose UUID is not the first goes at once, and waits outside",
+		.what = "a member whose UUID is not the first removes its node at once, and waits "
+			"outside",
 		.harmless = "Java does the same; in the story its UUID was the first",
 		.sites = {{SECOND, 6, .lines = "- node /phase/<guid1>"}},
 	},
 	{
-		.what = "there are never less than no permits",
-		.harmless = "what Java writes is read all the same",
+		.what = "a total below 0 is refused",
+		.harmless = "a total that Java writes is read, even if it is below 0",
 		.sites = {{"count: SharedCount", 3,
                            .before = "do set ca -2\n"
                                      " gives invalid argument\n"
@@ -323,7 +330,7 @@ static const struct {
 	const char *title;
 	const char *why;
 } unplayed[] = {
-	{"count: DistributedAtomicLong", "there are no numbers but those of permits"},
+	{"count: DistributedAtomicLong", "the only shared numbers are the totals of permits"},
 };
 
 /* ---- lines ---- */

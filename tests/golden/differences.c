@@ -1,5 +1,5 @@
 /*
- * Where we differ from Java on purpose: the stories as they must go with our library.
+ * Where we differ from Java on purpose: how the stories must change with our library.
  *
  * Nothing else may differ. The owners' numbers are not part of this table: the stories have names
  * in their place.
@@ -16,8 +16,8 @@
 #define MAX_SITES 8
 
 /*
- * Steps of the stories whose title matches, counted from 1, and how they go with us. The lines are
- * those of the files, each of which sets or adds something, and these:
+ * Steps of the stories whose title matches, counted from 1, and how they change with our library.
+ * The lines are those of the files, each of which sets or adds something, and these:
  *
  *   silent             nothing is reported
  *   waiting            no earlier call returns
@@ -38,8 +38,8 @@ typedef bool rule_fn(struct stories *stories, struct story *story, int i);
 
 struct difference {
 	const char *what;
-	const char *harmless; /* why Java's processes get along with it */
-	rule_fn *rule;        /* what holds everywhere, before the sites */
+	const char *harmless; /* why Java's processes are not harmed */
+	rule_fn *rule;        /* the change that applies to all stories, before the sites */
 	struct site sites[MAX_SITES];
 };
 
@@ -320,52 +320,61 @@ static bool use_string_codec(struct stories *stories, struct story *story, int i
 /* clang-format off */
 static const struct difference differences[] = {
 	{
-		"Values of a group are hashed as Java's StringCodec has them.",
-		"Java's side must be opened with StringCodec; the default codec's bytes are Java's own.",
+		"The values of a group are hashed as StringCodec encodes them.",
+		"Java must open its side with StringCodec; the default codec is Java's own "
+		"serialization.",
 		.rule = use_string_codec,
 	}, {
-		"Operations without an owner leave a record, holdfast_request:..., for a short time.",
-		"Java never looks at these keys, and they end by themselves.",
+		"Operations without an owner leave a record, holdfast_request:..., for a short "
+		"time.",
+		"Java never reads these keys, and they expire on their own.",
 		.rule = allow_requests,
 	}, {
-		"A waiter in a fair queue leaves a sign of life, holdfast_alive:..., as long as it waits.",
-		"Java never looks at it; a place that Java has taken has none, and keeps its end.",
+		"A waiter in a fair queue has a sign of life, holdfast_alive:..., for as long as "
+		"it waits.",
+		"Java never reads it; a place that belongs to Java has none, and keeps its expiry.",
 		.rule = allow_signs_of_life,
 	}, {
-		"A permit taken without a lease has the watchdog's, and is renewed; Java's never ends.",
-		"Java treats it as any permit with a lease; after a crash it gets the permit back.",
+		"A permit taken without a lease has the watchdog's, and is renewed; Java's never "
+		"expires.",
+		"Java treats it like any permit with a lease; after a crash the permit comes back.",
 		.rule = limit_permits,
 	}, {
-		"A token is the server's time in microseconds or more, and re-entry keeps it.",
+		"A token is at least the server's time in microseconds, and re-entry keeps it.",
 		"The counter still only grows, and Java's next token is this one plus one.",
 		.rule = replace_tokens,
 	}, {
-		"A reader that nests counts once on the server, and has one key for its hold.",
-		"Java sees one live hold with its end, which is all that its scripts look at.",
+		"A nested reader counts once on the server, and has one key for its hold.",
+		"Java sees one live hold with its expiry, which is all that its scripts check.",
 		.rule = nest_readers,
 	}, {
 		"A release by somebody who does not hold the lock sends nothing.",
-		"Java's message is a false alarm: who hears it asks, and waits on.",
+		"Java's message is a false alarm: a waiter that receives it asks and keeps "
+		"waiting.",
 		.rule = silence_strangers,
 	}, {
-		"A release of a fair lock that is not there says so; Java calls it a success.",
-		"Nothing is on the wire either way.",
+		"Releasing a fair lock that does not exist is an error; Java reports success.",
+		"Nothing is sent in either case.",
 		.rule = refuse_fair_strangers,
 	}, {
-		"A place in a fair queue lasts while its waiter asks, and at least until the hold can end.",
-		"Java too drops a waiter only when that time has passed; one that died it drops later.",
+		"A place in a fair queue lasts while its waiter asks, and at least until the "
+		"hold can expire.",
+		"Java, too, drops a waiter only when that time has passed; it drops a dead one a "
+		"bit later.",
 		.rule = lengthen_places,
 	}, {
-		"A fair lock given up with nobody in its queue says so on the plain channel.",
-		"Java's fair waiters do not listen there; a plain one of the same name wakes and asks.",
+		"A fair lock that is released with an empty queue is announced on the plain "
+		"channel, too.",
+		"Java's fair waiters do not listen there; a plain one of the same name wakes up "
+		"and asks.",
 		.rule = wake_plain_waiters,
 		.sites = {
 			{"multi: fair and fenced members*", 2, 2, "says redisson_lock__channel:{mf} 0"},
 			{"cluster-fair: *", 4, 4, "wire n3 SPUBLISH redisson_lock__channel:{fair1}"},
 		},
 	}, {
-		"Re-entry with a shorter lease does not shorten the hold, nor does leaving a level.",
-		"Java waits for a message or asks again; it only ever sees a longer time to live.",
+		"Neither re-entry with a shorter lease nor releasing a level shortens the hold.",
+		"Java waits for a message or asks again; all it sees is a longer time to live.",
 		.sites = {
 			{"[lfs]*: finite lease, *", 2, 3, "ttl *1x 5000"},
 			{"rw: write half: finite lease, *", 3, 3, "ttl *1x 5000"},
@@ -381,8 +390,8 @@ static const struct difference differences[] = {
 			 "436CZJNgLJy17cg3htdgnw:<A.t1>:expire_time=<T+40023>"},
 		},
 	}, {
-		"A reader's nested lease keeps its hold alive; Java throws that reader out early.",
-		"A Java writer waits until the reader has left or its longest lease has ended.",
+		"A reader's nested lease keeps its hold alive; Java removes that reader early.",
+		"A Java writer waits until the reader has left or its longest lease has expired.",
 		.sites = {
 			{"rw: read leases of different length", 5, 5,
 			 "key le hash 8000 mode=read <A.t1>=1 <B.t1>=1\n"
@@ -394,7 +403,7 @@ static const struct difference differences[] = {
 			 "gives true\nsays redisson_rwlock:{le} 0"},
 		},
 	}, {
-		"Re-entry of a writer does not add its lease to what is left.",
+		"Re-entry of a writer does not add its lease to the time left.",
 		"Java sees the time to live of one lease, as after a first acquire.",
 		.sites = {
 			{"rw: write half: acquire, *", 2, 9, "ttl w1 30000"},
@@ -403,8 +412,9 @@ static const struct difference differences[] = {
 			{"rw: downgrade", 2, 2, "ttl dg 30000"},
 		},
 	}, {
-		"A writer that goes on reading wakes the waiters; with Java they sleep on.",
-		"Java's readers get in, as they do when they ask by themselves; its writers ask and wait.",
+		"A writer that keeps reading wakes the waiters; Java leaves them asleep.",
+		"Java's readers get in, as they do when they ask on their own; its writers ask "
+		"and wait.",
 		.sites = {
 			{"rw: downgrade", 8, 8,
 			 "says redisson_rwlock:{dg} 1\nends B.t1 tryLock read dg 3000 5000 -> true"},
@@ -425,27 +435,28 @@ static const struct difference differences[] = {
 			 "key {dg}:<B.t1>:rwlock_timeout:1 string 1800 1"},
 		},
 	}, {
-		"A reader that asks to write is told at once that it would wait for itself.",
-		"Nothing is on the wire; Java's attempt fails too, or waits for ever.",
+		"A reader that asks for the write lock gets HF_EDEADLOCK at once.",
+		"Nothing is sent; Java's attempt fails too, or waits for ever.",
 		.sites = {
 			{"rw: two readers, then a writer", 5, 5, NOT_THE_HOLDER},
 		},
 	}, {
-		"A reader that was forced out removes the key of its hold when it releases.",
-		"The key is nobody's; Java leaves it to end by itself.",
+		"A reader whose hold was forced away removes the key of that hold when it "
+		"releases.",
+		"Nobody uses the key any more; Java leaves it to expire.",
 		.sites = {
 			{"rw: read half: force unlock", 5, 6, "drop *:rwlock_timeout:1"},
 			{"rw: force unlock by mode", 7, 8, "drop *:rwlock_timeout:1"},
 		},
 	}, {
 		"Names with an open or an empty brace are refused.",
-		"Java's names of that sort cannot be locked from here, so nothing can be locked twice.",
+		"Such a lock cannot be taken from here, so it cannot be held twice.",
 		.sites = {
 			{"lock: names*", 5, 10, "gives error invalid name\nbare\nsilent"},
 		},
 	}, {
-		"A lease that has lapsed is not used again for a lock taken without one.",
-		"A defect of Java: its own lock ends early. Ours is renewed.",
+		"A lease that has expired is not used again for a lock taken without a lease.",
+		"Java has a defect here: its own lock ends early. Ours is renewed.",
 		.sites = {
 			{"lock: Java defect*", 3, 4, "key stale hash 30000 <A.t1>=1"},
 			{"lock: Java defect*", 5, 5,
@@ -453,7 +464,8 @@ static const struct difference differences[] = {
 		},
 	}, {
 		"A fair waiter that is cancelled leaves the queue.",
-		"A defect of Java: others wait 300 s for one that is gone. With us nobody does.",
+		"Java has a defect here: others wait 300 s for nobody. With us they continue at "
+		"once.",
 		.sites = {
 			{"fair: Java defect*", 3, 4, "drop redisson_lock_*"},
 			{"fair: Java defect*", 4, 4, "silent\nsays redisson_lock__channel:{in} 0"},
@@ -463,20 +475,23 @@ static const struct difference differences[] = {
 			 NOT_THE_HOLDER "\nsilent\nkey in hash 30000 <A.t2>=1"},
 		},
 	}, {
-		"Leaving a level of a group wakes nobody.",
-		"Java's message is a false alarm: who hears it asks, and waits on.",
+		"Releasing a level of a group publishes nothing.",
+		"Java's message is a false alarm: a waiter that receives it asks and keeps "
+		"waiting.",
 		.sites = {
 			{"faster: two values*", 10, 10, "silent"},
 		},
 	}, {
-		"A multi-lock sends its lease to each member, and leaves the token's key without an end.",
-		"Java's token would begin at 1 again after its key has ended; ours goes on growing.",
+		"A multi lock sends its lease to each member, and the token's key never expires.",
+		"Java's token would start at 1 again after its key has expired; ours keeps "
+		"growing.",
 		.sites = {
 			{"multi: fair and fenced members*", 1, 2, "ttl redisson_lock_token:* -1"},
 		},
 	}, {
-		"Behind a hold of its own process a waiter trusts that hold, for 3.6 s after a force.",
-		"Meanwhile Java may take the lock, as it might have without anybody waiting.",
+		"A waiter for a hold of its own process relies on it for up to 3.6 s after a "
+		"forced release.",
+		"In that time Java may take the lock, as always after a forced release.",
 		.sites = {
 			{"lock: force unlock", 4, 4, "slow"},
 			{"spin: force unlock", 4, 4, "slow"},
@@ -487,20 +502,24 @@ static const struct difference differences[] = {
 			{"rw: write half: force unlock", 4, 4, "slow"},
 		},
 	}, {
-		"A red lock asks all its servers at once, and gives back what an attempt in vain got.",
-		"Who waits for that member gets a message and asks; Java does the same in its own order.",
+		"A red lock asks all its servers at once, and gives back what a failed attempt "
+		"got.",
+		"A waiter for such a member gets a message and asks; Java does the same, in its "
+		"own order.",
 		.sites = {
 			{"redlock: two members are taken", 3, 3, "says redisson_lock__channel:{m3} 0"},
 		},
 	}, {
-		"A renewal comes up to a thirtieth of the lease sooner, to share a script with others.",
-		"Java sees a time to live that is set anew a little sooner.",
+		"A renewal is sent up to a thirtieth of the lease earlier, to share a script "
+		"with others.",
+		"Java sees the time to live being reset a little sooner.",
 		.sites = {
 			{"faster: two values*", 9, 9, "ttl grp 28000"},
 		},
 	}, {
-		"Giving back a permit whose time is over changes nothing; the next who asks collects it.",
-		"Java's waiters sleep until the next permit ends at most, and then collect it themselves.",
+		"Releasing a permit that has expired changes nothing; the next ask reclaims it.",
+		"Java's waiters sleep at most until the next permit expires, and reclaim it "
+		"themselves.",
 		.sites = {
 			{"permits: *", 27, 27,
 			 "silent\nkey pe string -1 1\nkey {pe}:timeout zset -1 "
@@ -511,43 +530,45 @@ static const struct difference differences[] = {
 			{"permits: *", 29, 29, "says redisson_sc:{pe} 2"},
 		},
 	}, {
-		"Who waits for a latch is woken when the latch is deleted.",
-		"A Java process that waits sleeps on until its time is over, whoever deletes.",
+		"A waiter on a latch wakes up when the latch is deleted.",
+		"A Java waiter sleeps until its wait has timed out, whichever side deletes the "
+		"latch.",
 		.sites = {
 			{"latch: count down", 13, 13, "ends B.t1 await latch la 1500 -> true"},
 			{"latch: count down", 14, 14, "waiting"},
 		},
 	}, {
-		"Replicas acknowledge grants only, and only if the caller wants that.",
-		"What replicas have is nobody else's concern; Java waits for its own writes as before.",
+		"Replicas acknowledge only grants, and only if the caller asks for that.",
+		"Java waits for its own writes as before.",
 		.rule = sync_grants_only,
 	}, {
-		"A fair waiter also listens where a plain lock of the same name reports its release.",
-		"Java does not notice who listens.",
+		"A fair waiter also listens on the channel of plain locks of the same name.",
+		"Java does not notice that.",
 		.sites = {
 			{"cluster-fair: *", 2, 2, "wire n3 SSUBSCRIBE redisson_lock__channel:{fair1}"},
 		},
 	}, {
-		"The time for which the recorder itself hung is left out, and so is a renewal in it.",
-		"This is about the recording only.",
+		"The time for which the recorder itself hung is left out, and so is a renewal in "
+		"it.",
+		"This concerns only the recording.",
 		.sites = {
 			{"wait-ok: synced: one*", 5, 5, "ttl lock2 28000"},
 		},
 	}, {
-		"A grant that the replicas did not acknowledge is released once, not five times.",
-		"Java's waiters get one message, and its keys of releases are its own.",
+		"A grant that too few replicas acknowledged is released once, not five times.",
+		"Java's waiters get one message, and its keys for releases are its own.",
 		.sites = {
 			{"wait-acquire-fails: *", 4, 4, "drop redisson_unlock_latch:*"},
 		},
 	}, {
 		"A release does not fail because no replica acknowledges it.",
-		"The lock is free on the master with either.",
+		"The lock is free on the master in both cases.",
 		.sites = {
 			{"wait-release-fails: *", 3, 3, "gives true\nbare"},
 		},
 	}, {
 		"A slot that moves disturbs nobody: its lock is renewed, asked for and released.",
-		"A defect of Java: it spins until the slot is closed, and its hold expires meanwhile.",
+		"Java has a defect here: it spins until the slot is closed, and its hold expires.",
 		.sites = {
 			{"cluster-moved: *", 5, 5, "gives false\non n1 key moving hash 30000 <A.t1>=1"},
 			{"cluster-moved: *", 6, 6, "on n1 key moving hash 28000 <A.t1>=1"},
@@ -557,7 +578,7 @@ static const struct difference differences[] = {
 		},
 	}, {
 		"All holds are renewed as soon as a new master is connected.",
-		"Java sees a time to live that is set anew sooner.",
+		"Java sees the time to live being reset sooner.",
 		.sites = {
 			{"sentinel-failover: *", 3, 3, "ttl lock2 30000"},
 		},
