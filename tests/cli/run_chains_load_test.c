@@ -78,7 +78,7 @@ static void end_chains(const char *const *denied, const char *away, enum blow bl
 	long long limit = AT_ONCE_MS + (blow == LOSE_LOCK ? 667 : 0);
 	long long took = time_to_end(&counter);
 	if (took > limit)
-		fail_msg("%s %s %d: chains went on for %lld ms", denied[0] ? denied[0] : "", away,
+		fail_msg("%s %s %d: chains continued for %lld ms", denied[0] ? denied[0] : "", away,
 		         blow, took);
 	CLI_EXPECT(cli, blow == KILL_HOLDFAST ? 137 : 80);
 	uint64_t n = atomic_load(counter.n);

@@ -101,7 +101,7 @@ static void hostile_servers_are_refused_in_time_and_little_memory(void **state)
 {
 	char deep[4001];
 	struct hostile servers[] = {
-		{.text = "garbage that goes on and on ", .repeat = 0},
+		{.text = "garbage that never ends ", .repeat = 0},
 		{.text = "HTTP/1.1 400 Bad Request\r\n\r\n", .repeat = 1},
 		{.text = "$100\r\nhalf", .repeat = 1},
 		{.text = "$9999999999\r\n", .repeat = 1},
@@ -111,7 +111,7 @@ static void hostile_servers_are_refused_in_time_and_little_memory(void **state)
 		{.text = ":1\r\n", .repeat = 0},
 		{.text = HELLO, .drip = 1, .repeat = 1},
 		{.text = "+" HELLO, .drip = 1, .repeat = 0},
-		{.hello = HELLO, .text = "garbage that goes on and on ", .repeat = 0},
+		{.hello = HELLO, .text = "garbage that never ends ", .repeat = 0},
 		{.hello = HELLO,
 	         .text = "$99999999\r\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 	         .repeat = 1},

@@ -290,7 +290,7 @@ static void the_cgroup_is_removed_whatever_ends_first(void **state)
 		if (!cgroup) {
 			print_message(
 				"the_cgroup_is_removed_whatever_ends_first: skipped, no cgroup "
-				"can be made here\n");
+				"can be created here\n");
 			cli_free(cli);
 			return;
 		}

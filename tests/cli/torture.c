@@ -250,7 +250,7 @@ static void check_beats(const struct round *round, unsigned long long seed)
 		is_over[numbers[i - 1]] = true;
 		atomic_fetch_add(&sum->handovers, 1);
 		if (is_over[numbers[i]])
-			check_fail("seed %llu: command %d ran on while %d had the lock", seed,
+			check_fail("seed %llu: command %d kept running while %d had the lock", seed,
 			           numbers[i], numbers[i - 1]);
 	}
 	atomic_fetch_add(&sum->beats, (int)n);

@@ -531,7 +531,7 @@ static void apply_sites(struct zk_stories *stories, int ret_met[DIFFERENCES_MAX]
 
 void differences_apply(struct zk_stories *stories, int ret_met[DIFFERENCES_MAX])
 {
-	_Static_assert(COUNT <= DIFFERENCES_MAX, "more differences than that");
+	_Static_assert(COUNT <= DIFFERENCES_MAX, "all differences are counted");
 	memset(ret_met, 0, DIFFERENCES_MAX * sizeof(*ret_met));
 	(void)zk_stories_add_copy(stories, find_story(stories, MEMBERS), SECOND);
 	for (int i = 0; i < COUNT; i++)

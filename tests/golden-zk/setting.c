@@ -74,7 +74,7 @@ static enum cast_kind kind_of(const char *word)
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		if (strcmp(words[i], word) == 0)
 			return (enum cast_kind)i;
-	fail_msg("nobody knows what a %s is", word);
+	fail_msg("unknown kind of object: %s", word);
 	return CAST_MUTEX;
 }
 
@@ -238,5 +238,5 @@ void setting_do(const struct zk_story_step *step, char *ret_gives, size_t size)
 	else if (strcmp(verb, "expire") == 0)
 		do_expire(step);
 	else
-		fail_msg("nobody knows how to %s", verb);
+		fail_msg("unknown verb: %s", verb);
 }

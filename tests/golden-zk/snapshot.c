@@ -126,11 +126,11 @@ static const char *node_fault(const struct zk_story_node *node, const char *path
 	free(data.bytes);
 	free(acl);
 	if (!has_same_guid(node->path, path))
-		return "has the UUID of another";
+		return "has the UUID of another node";
 	if (!is_same_session(node->owner, stat->owner))
 		return "belongs to another session";
 	if (stat->version != node->version)
-		return "was written to too often, or too rarely";
+		return "was written the wrong number of times";
 	return !data_right ? "has the wrong data" : !acl_right ? "has other rights" : NULL;
 }
 
@@ -189,7 +189,7 @@ void snapshot_compare_tree(const struct zk_story_step *step, char *ret_why, size
 	if (!*ret_why && found != step->nodes)
 		snprintf(ret_why, size, "%d nodes, not %d", found, step->nodes);
 	else if (!*ret_why && !is_same_order(nodes, czxids, found))
-		snprintf(ret_why, size, "the nodes were made in another order");
+		snprintf(ret_why, size, "the nodes were created in another order");
 }
 
 /* ---- what was made ---- */
@@ -224,7 +224,7 @@ bool snapshot_compare_makes(const struct zk_story_step *step, char *ret_why, siz
 	for (int i = 0; i < step->makes; i++) {
 		const struct zk_story_make *make = &step->make[i];
 		if (!find_make(make, is_used[*make->client == 'b'])) {
-			snprintf(ret_why, size, "%s was not made so by %s", make->path,
+			snprintf(ret_why, size, "%s was not created like this by %s", make->path,
 			         make->client);
 			return false;
 		}

@@ -176,7 +176,7 @@ static void check_messages(struct player *player)
 	for (int i = 0; i < step->messages; i++) {
 		int found = await_message(player, &step->message[i]);
 		if (found < 0)
-			fail_step(player, "%s was not said on %s", step->message[i].payload,
+			fail_step(player, "%s was not published on %s", step->message[i].payload,
 			          step->message[i].channel);
 		player->message[found] = player->message[--player->heard];
 	}
@@ -301,7 +301,7 @@ static void await_result(struct player *player, struct call *call, const char *e
 	long long end = end_of_step(player);
 	long long patience = player->step->is_slow ? SLOW_MS : PATIENCE_MS;
 	if (!listen_until(player, (end > now ? end : now) + patience, call))
-		fail_step(player, "%s still waits, and should give %s", call->line, expected);
+		fail_step(player, "%s still waits, but should return %s", call->line, expected);
 	check_result(player, call, expected);
 }
 
@@ -314,7 +314,7 @@ static void check_waiting(struct player *player)
 		if (call->was_reported || !atomic_load(&call->is_over))
 			continue;
 		call_describe(call, text, sizeof text);
-		fail_step(player, "%s gave %s, and should wait", call->line, text);
+		fail_step(player, "%s returned %s, but should wait", call->line, text);
 	}
 }
 

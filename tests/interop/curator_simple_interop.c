@@ -229,7 +229,7 @@ static void no_update_is_lost_where_looking_is_left_out(void **state)
 	atomic_store(&onlooker.stop, true);
 	assert_int_equal(pthread_join(onlooker.thread, NULL), 0);
 	int folders = atomic_load(&onlooker.folders);
-	print_message("the folder was made %d times in %d runs\n", folders, runs);
+	print_message("the folder was created %d times in %d runs\n", folders, runs);
 	assert_true(folders >= form->folders);
 	assert_true(repeats > visit.rounds / 5);
 	zk_raw_close(onlooker.raw);

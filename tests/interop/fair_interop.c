@@ -47,7 +47,7 @@ static void place_release(struct subject *subject, struct place *place)
 	}
 	struct answer answer = peer_wait(interop_peer, place->thread, SOON_MS);
 	if (!answer.ok)
-		fail_msg("Java threw while it stood in line: %s", answer.text);
+		fail_msg("Java threw while it waited in the queue: %s", answer.text);
 	java_releases(subject, place->thread);
 }
 
@@ -58,7 +58,7 @@ static void check_order(struct subject *subject, struct place *places, int count
 		WAIT_UNTIL(place_has_lock(&places[i]), within_ms);
 		for (int behind = i + 1; behind < count; behind++)
 			if (place_has_lock(&places[behind]))
-				fail_msg("number %d of %d in line overtook number %d", behind,
+				fail_msg("number %d of %d in the queue overtook number %d", behind,
 				         count, i);
 		place_release(subject, &places[i]);
 	}
@@ -188,9 +188,7 @@ static bool is_java(int i)
 	return i % 2 == 1;
 }
 
-/*
- * Now and then the lock is held for longer than a silent waiter of ours would be believed to live.
- */
+/* Now and then the lock is held for longer than a silent waiter of ours is considered alive. */
 static void hold_for_a_while(int grant)
 {
 	long long until = test_now_ms() + (grant % 17 == 8 ? 2500 : 20);

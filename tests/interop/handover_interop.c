@@ -107,7 +107,7 @@ static long crew_stop(struct crew *crew)
 		done += crew->hands[i].done;
 	}
 	if (atomic_load(&crew->wrong))
-		fail_msg("%d calls in C went wrong, the first: %s", atomic_load(&crew->wrong),
+		fail_msg("%d calls in C failed, the first: %s", atomic_load(&crew->wrong),
 		         crew->detail);
 	return done;
 }
@@ -235,7 +235,7 @@ static void java_and_the_waiters_of_c_all_get_in(void **state)
 static void crew_continues_when_java_releases(void **state)
 {
 	struct subject *subject = subject_open(*state);
-	struct crew *crew = CREW_NEW(.lock = subject->lock, .counter = "count-behind");
+	struct crew *crew = CREW_NEW(.lock = subject->lock, .counter = "count-after");
 	java_takes(subject, "t1", LONG_MS);
 	uint64_t before = handovers();
 	crew_start(crew);

@@ -197,13 +197,13 @@ static void listen_to(struct peer *peer, int timeout_ms)
 	peer->fill += (size_t)count;
 	take_lines(peer);
 	if (peer->fill == sizeof(peer->bytes))
-		check_fail("the Java peer says a line without end");
+		check_fail("the Java peer printed a line that is too long");
 }
 
 static struct pending *add_pending(struct peer *peer, const char *thread)
 {
 	if (find_pending(peer, thread))
-		check_fail("the Java thread %s has another line under way", thread);
+		check_fail("the Java thread %s has not finished its previous line", thread);
 	struct pending *pending = find_pending(peer, "");
 	if (!pending)
 		check_fail("more than %d Java threads", MAX_THREADS);
@@ -270,7 +270,7 @@ static void send_format(struct peer *peer, char ret_thread[32], const char *form
 	int length = vsnprintf(line, sizeof(line) - 1, format, list);
 	if (length < 0 || (size_t)length >= sizeof(line) - 1 ||
 	    sscanf(line, "%31s", ret_thread) != 1)
-		check_fail("no line for a Java peer: %s", format);
+		check_fail("not a line for a Java peer: %s", format);
 	line[length] = '\n';
 	line[length + 1] = '\0';
 	(void)add_pending(peer, ret_thread);
@@ -337,7 +337,7 @@ long long peer_number(struct peer *peer, const char *format, ...)
 	check_ok(&answer, format);
 	long long number = strtoll(answer.text, &end, 10);
 	if (end == answer.text || *end)
-		check_fail("Java answered no number to \"%s\": %s", format, answer.text);
+		check_fail("Java did not answer \"%s\" with a number: %s", format, answer.text);
 	return number;
 }
 
@@ -347,7 +347,8 @@ bool peer_is_true(struct peer *peer, const char *format, ...)
 	CALL_WITH_ARGUMENTS(peer, format, answer);
 	check_ok(&answer, format);
 	if (strcmp(answer.text, "true") != 0 && strcmp(answer.text, "false") != 0)
-		check_fail("Java answered \"%s\" neither true nor false: %s", format, answer.text);
+		check_fail("Java answered \"%s\" with neither true nor false: %s", format,
+		           answer.text);
 	return answer.text[0] == 't';
 }
 

@@ -274,12 +274,12 @@ static void killed_server_comes_back_with_its_data(void **state)
 
 	(void)state;
 	start();
-	assert_string_equal(ask("SET story told\r\n"), "+OK\r\n");
+	assert_string_equal(ask("SET story kept\r\n"), "+OK\r\n");
 	killed = kill_server();
 	assert_int_equal(access(embedded.path, F_OK), 0);
 	hf__embedded_done(&embedded);
 	start();
-	assert_string_equal(ask("GET story\r\n"), "$4\r\ntold\r\n");
+	assert_string_equal(ask("GET story\r\n"), "$4\r\nkept\r\n");
 	assert_int_equal(count_servers(&pid), 1);
 	assert_int_not_equal(pid, killed);
 }

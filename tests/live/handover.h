@@ -71,7 +71,7 @@ static inline void crew_release(struct crew *crew, hf_lock *lock, bool fresh)
 	else if (rc)
 		crew_blame(crew, "release", rc);
 	else if (!fresh)
-		crew_blame(crew, "released what another had by then", rc);
+		crew_blame(crew, "released a lock that another held by then", rc);
 }
 
 static inline void crew_turn(struct crew *crew, hf_lock *lock)
@@ -144,8 +144,7 @@ static inline void crew_stop(struct crew *crew)
 	for (int i = 0; i < CREW; i++)
 		assert_int_equal(pthread_join(crew->threads[i], NULL), 0);
 	if (atomic_load(&crew->wrong))
-		fail_msg("%d calls went wrong, the first: %s", atomic_load(&crew->wrong),
-		         crew->detail);
+		fail_msg("%d calls failed, the first: %s", atomic_load(&crew->wrong), crew->detail);
 	if (!atomic_load(&crew->broken))
 		assert_int_equal(crew->turns, atomic_load(&crew->taken));
 }

@@ -35,7 +35,7 @@ static inline void read_field(struct entry *entry, const char *field, const char
 	case 'd': entry->held = *value ? atoll(value) : -1; break;
 	case 't': entry->token = atoll(value); break;
 	case 'p': break;
-	default: fail_msg("a field of an entry is called %s", field);
+	default: fail_msg("an entry has an unknown field: %s", field);
 	}
 }
 

@@ -109,7 +109,7 @@ static void watch_workers(struct crowd *crowd)
 		long long now = test_now_ms();
 		reap_workers(crowd);
 		if (now - started_at > crowd->seconds * 1000LL + 2 * WEDGED_MS)
-			fail_msg("the processes do not come to an end");
+			fail_msg("the processes do not end");
 		if (full_seconds && now >= line_at) {
 			print_message("%4lld s: %lld sections, %d connections killed\n",
 			              (now - started_at) / 1000, count_sections(), crowd->killed);

@@ -214,7 +214,7 @@ static void use_section(struct hand *hand, struct piece *piece, const struct wan
 		else
 			bump(hand, piece->counters[i]);
 	if (hf_lock_remaining(piece->lock, want->options.owner) <= 0)
-		complain(hand, "the hold of%s ended by itself", piece->name);
+		complain(hand, "the hold of%s ended on its own", piece->name);
 	if (piece->sort == (enum sort)HF_WRITE && chance(hand, 4))
 		turn_into_reader(hand, piece, want);
 	else
@@ -282,7 +282,7 @@ static void use_permit(struct hand *hand, hf_permits *permits, hf_permit_id id,
 	if (chance(hand, 20))
 		(void)judge_call(hand, PERMITS, OTHER, hf_permits_extend(permits, id, LEASE_MS), 0);
 	if (hf_permits_remaining(permits, id) <= 0)
-		complain(hand, "the permit %s ended by itself", id);
+		complain(hand, "the permit %s ended on its own", id);
 	now_doing(hand, "release of permit %s", id);
 	if (chance(hand, 3))
 		AWAIT(&answer, hf_permits_release_async(permits, (const hf_permit_id *)id, 1,
@@ -352,7 +352,7 @@ static void use_own_latch(struct hand *hand)
 	now_doing(hand, "%s", name);
 	ASSERT_OK(hf_latch_open(hand->worker->client, name, &latch));
 	if (judge_call(hand, LATCH, OTHER, hf_latch_try_set(latch, 3, &done), 0) && !done)
-		complain(hand, "%s was there already", name);
+		complain(hand, "%s already existed", name);
 	count_down(hand, latch);
 	count_down(hand, latch);
 	expect_count(hand, latch, 1);

@@ -412,8 +412,8 @@ static void try_to_find(struct trial trial)
 	}
 	raw_reply_free(nothing);
 	if (!found) {
-		describe(&trial, "the same answer with and without what it is about");
-		fail_msg("its keys are those of something else");
+		describe(&trial, "the answer is the same with and without its object");
+		fail_msg("its keys belong to something else");
 	}
 }
 

@@ -77,7 +77,7 @@ static void expect_readers_or_writers(const struct reading *readings)
 	while (test_now_ms() < ends_at) {
 		for (int i = 0; i < NAMES; i++)
 			if (writes(&readings[i]) && reads(&readings[i]))
-				fail_msg("name %d is read during its writer", i);
+				fail_msg("name %d is read while a writer holds it", i);
 		test_pause();
 	}
 }

@@ -130,7 +130,7 @@ static int take(struct life *life, hf_lock *lock, hf_owner *owner, const char *b
 		return rc;
 	node_of(life, lock, owner, between, name, ret_path, size);
 	if (!is_there(life, ret_path))
-		note_wrong(life, "%s: granted, and %s does not exist", name, ret_path);
+		note_wrong(life, "%s: granted, but %s does not exist", name, ret_path);
 	return 0;
 }
 
@@ -141,7 +141,7 @@ static void give(struct life *life, hf_lock *lock, hf_owner *owner, const char *
 	int rc = CALL(held ? 0 : HF_ENOTHELD, held ? 0 : HF_ENOTHELD,
 	              hf_lock_release_with(lock, HF_RELEASE(.owner = owner, .wait_ms = WAIT_MS)));
 	if (rc == 0 && !plain && is_there(life, path))
-		note_wrong(life, "released, and %s is there", path);
+		note_wrong(life, "released, but %s still exists", path);
 }
 
 /* The other owner's wait fails, unless the first one does not hold the lock. */
@@ -267,7 +267,7 @@ static void take_permits(struct life *life, hf_permits *permits, const char *nam
 	int rc = CALL(0, HF_EINVAL,
 	              hf_permits_acquire(permits, 2, HF_PERMITS(.wait_ms = WAIT_MS), ids));
 	if (rc == 0 && count_leases(life, name) < 2)
-		note_wrong(life, "two permits, and %d leases", count_leases(life, name));
+		note_wrong(life, "two permits, but %d leases", count_leases(life, name));
 	int unusual = rc || !three ? 0 : HF_ETIMEDOUT;
 	int again = CALL(rc == HF_EINVAL ? HF_EINVAL : HF_ETIMEDOUT, unusual,
 	                 hf_permits_acquire(permits, 2, HF_PERMITS(.wait_ms = MOMENT_MS), more));
@@ -305,9 +305,9 @@ static void live_with_barrier(struct life *life)
 		return;
 	int rc = CALL(0, 0, hf_barrier_set(barrier));
 	if (rc == 0 && !is_there(life, path))
-		note_wrong(life, "the barrier is set, and does not exist");
+		note_wrong(life, "the barrier is set, but does not exist");
 	if (CALL(0, 0, hf_barrier_is_set(barrier, &set)) == 0 && rc == 0 && set != 1)
-		note_wrong(life, "the barrier is set, and said to be not");
+		note_wrong(life, "the barrier is set, but reported as not set");
 	(void)CALL(HF_ETIMEDOUT, rc ? 0 : HF_ETIMEDOUT,
 	           hf_barrier_wait(barrier, HF_WAIT(.wait_ms = MOMENT_MS)));
 	rc = CALL(0, 0,
@@ -315,7 +315,7 @@ static void live_with_barrier(struct life *life)
 	                                &life->done));
 	int removed = CALL(0, 0, hf_barrier_remove(barrier));
 	if (removed == 0 && is_there(life, path))
-		note_wrong(life, "the barrier is removed, and there");
+		note_wrong(life, "the barrier was removed, but still exists");
 	if (rc == 0)
 		(void)wait_done(life, "hf_barrier_wait_async", 0, removed ? HF_ETIMEDOUT : 0);
 	hf_barrier_close(barrier);
@@ -398,13 +398,13 @@ static void live_with_force(struct life *life)
 	                                                 .revocable = 1)));
 	int rc = CALL(0, 0, hf_lock_revoke(lock, &flag));
 	if (held == 0 && rc == 0 && flag != 1)
-		note_wrong(life, "held, and no holder was revoked");
+		note_wrong(life, "held, but no holder was asked to release it");
 	path[0] = 0;
 	if (held == 0)
 		node_of(life, lock, life->one, "/", "orders", path, sizeof path);
 	rc = CALL(0, 0, hf_lock_force_release(lock, &flag));
 	if (held == 0 && rc == 0 && is_there(life, path))
-		note_wrong(life, "taken away, and there");
+		note_wrong(life, "taken away, but still exists");
 	/* With an unknown outcome it may be either. */
 	(void)CALL(held ? HF_ENOTHELD : HF_ELOST, rc ? 0 : HF_ELOST,
 	           hf_lock_release_with(lock, HF_RELEASE(.owner = life->one)));
@@ -433,7 +433,7 @@ static void wait_until_lost(struct life *life, hf_lock *lock, hf_owner *owner)
 	while (hf_lock_state(lock, owner) != HF_LOST && test_now_ms() < ends_at)
 		test_pause();
 	if (hf_lock_state(lock, owner) != HF_LOST)
-		note_wrong(life, "the session has ended, and nobody was notified");
+		note_wrong(life, "the session has ended, but nobody was notified");
 }
 
 /* The session ends; a waiter, which does nothing but wait, gets the lock in the next one. */

@@ -95,7 +95,7 @@ static long long align_pings(struct stage *stage)
 		wait_for(place > ping_at + HALF_MS ? place : place + HALF_MS);
 		test_zookeeper_thaw(stage->zookeeper, stage->leader);
 	}
-	check_fail("the leader's pings cannot be put where they are wanted");
+	check_fail("the leader's pings cannot be placed where they are wanted");
 }
 
 /* ---- the stage ---- */

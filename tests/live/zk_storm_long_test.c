@@ -129,7 +129,7 @@ static void hold_once(struct storm *storm, struct user *user, hf_lock *lock, str
 		wait_until_lost(user, lock);
 	rc = USE(HF_ELOST, hf_lock_release_with(lock, HF_RELEASE(.wait_ms = 3000)));
 	if (rc == 0 && overtaken)
-		complain(user, "released what another had got, token", token);
+		complain(user, "released a lock that another held, token", token);
 	storm->reported += rc == HF_ELOST;
 }
 
@@ -502,7 +502,7 @@ static void check_hold(struct fleet *fleet, int i, struct zk_raw *eye)
 		if (zk_raw_exists(eye, path, NULL) == 0)
 			break;
 		if (test_now_ms() > ends_at)
-			fail_msg("%s does not exist, and nobody was notified", path);
+			fail_msg("%s does not exist, but nobody was notified", path);
 	}
 }
 

@@ -75,8 +75,8 @@ static void check_believer(struct client *client, struct owner *owner, int name,
 	const struct entry *entry = &world->entry[name];
 	struct hf__hold *hold = hf__hold_find(client->lock[name], owner->id);
 	if (!hold || hold->state != HF__HOLD_HELD)
-		check_fail(world, "belief", "client %d: an owner believes without a hold",
-		           client->index);
+		check_fail(world, "belief",
+		           "client %d: an owner without a hold believes it has one", client->index);
 	if (world->wire[hold->cmd.wire].revoked)
 		return;
 	if (++*believers > 1)
@@ -175,7 +175,7 @@ static void check_waiter(struct client *client, int name)
 	bool stale = world->now - client->stale_at < LEASE_MAX * 1000;
 	if (stale && world->wire[entry->wire].expired)
 		return;
-	check_fail(world, "waiter", "client %d: sleeps though name %d is free for %lld ms",
+	check_fail(world, "waiter", "client %d: sleeps although name %d is free for %lld ms",
 	           client->index, name, (long long)((world->now - entry->free_since) / 1000));
 }
 
@@ -297,7 +297,7 @@ void check_submit(struct client *client, const struct hf__cmd *cmd)
 	/* A count of 1 may take a free lock, so it must never be asked for a hold. */
 	if (cmd->count == 1 &&
 	    hf__list_item(cmd, const struct hf__hold, cmd)->state != HF__HOLD_ASKING)
-		check_fail(world, "ask", "client %d: wire %llu is held, and asks as if it were not",
+		check_fail(world, "ask", "client %d: wire %llu is held, but asks as if it were not",
 		           client->index, (unsigned long long)cmd->wire);
 	/* A number that is used again, as one mutant does, begins a new life. */
 	struct wire *wire = &world->wire[cmd->wire];
@@ -310,7 +310,7 @@ static void check_acquired(struct client *client, struct owner *owner, struct ca
 	struct world *world = client->world;
 	int result = call->op.result;
 	if (result == 0 && believed(client, owner, call->name) <= 0)
-		check_fail(world, "grant", "client %d: acquired, and nothing is left of it",
+		check_fail(world, "grant", "client %d: acquired, but no time is left",
 		           client->index);
 	int wanted = call->op.want.replicas;
 	const struct hf__hold *hold = hf__hold_find(client->lock[call->name], owner->id);
@@ -320,14 +320,16 @@ static void check_acquired(struct client *client, struct owner *owner, struct ca
 		check_fail(world, "replicas", "client %d: acquired without %d replicas",
 		           client->index, wanted);
 	if (result == HF_ENOREPLICAS && wanted == 0)
-		check_fail(world, "replicas", "client %d: too few replicas, and none were wanted",
-		           client->index);
+		check_fail(world, "replicas",
+		           "client %d: too few replicas, but none were requested", client->index);
 	if (result == HF_EBUSY && call->op.want.wait_ms != HF_NOWAIT)
-		check_fail(world, "result", "client %d: busy, though it waited", client->index);
+		check_fail(world, "result", "client %d: busy, although it waited", client->index);
 	if (result == HF_ETIMEDOUT && call->op.want.wait_ms == 0)
-		check_fail(world, "result", "client %d: timed out of for ever", client->index);
+		check_fail(world, "result", "client %d: timed out without a time limit",
+		           client->index);
 	if (result == HF_ECANCELLED && !call->cancelled_at)
-		check_fail(world, "result", "client %d: cancelled by nobody", client->index);
+		check_fail(world, "result", "client %d: cancelled, but nobody cancelled it",
+		           client->index);
 }
 
 static void check_released(struct client *client, struct owner *owner, struct call *call)
@@ -414,8 +416,8 @@ void check_lost(struct client *client, const struct hf__hold *hold)
 	if (timed && levels->watched && !calls_on(owner, name) && !wire->revoked &&
 	    calm(client, patience_us))
 		check_fail(world, "renewal",
-		           "client %d: wire %llu was not renewed though all is well", client->index,
-		           (unsigned long long)hold->cmd.wire);
+		           "client %d: wire %llu was not renewed although nothing has failed",
+		           client->index, (unsigned long long)hold->cmd.wire);
 }
 
 void check_reported(struct client *client, const struct hf__hold *hold, hf_state state)

@@ -314,7 +314,8 @@ void world_run(struct world *world, uint64_t seed, bool print)
 		;
 	while (!all_idle(world)) {
 		if (!step(world) || world->now > world->heal_at + END_MS * 1000)
-			check_fail(world, "bound", "a call did not end though all is well");
+			check_fail(world, "bound",
+			           "a call did not end although nothing has failed");
 	}
 	int64_t close_at = world->now;
 	for (int i = 0; i < world->clients; i++)
@@ -322,7 +323,8 @@ void world_run(struct world *world, uint64_t seed, bool print)
 			client_close(&world->client[i]);
 	while (!all_over(world)) {
 		if (!step(world) || world->now > close_at + CLOSE_MS * 1000)
-			check_fail(world, "bound", "a client did not close though all is well");
+			check_fail(world, "bound",
+			           "a client did not close although nothing has failed");
 	}
 	while (!hf__list_empty(&world->conns) && step(world))
 		;

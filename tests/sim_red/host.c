@@ -94,7 +94,7 @@ void __wrap_hf_cancel_fire(hf_cancel *cancel)
 int __wrap_hf__call_run(struct hf__call *call, const struct hf__spec *spec)
 {
 	(void)call, (void)spec;
-	watch_fail("blocking", "a call waits in a place where nothing may");
+	watch_fail("blocking", "a call waits where no call may wait");
 }
 
 int __wrap_hf__call_number(struct hf__spec spec, int64_t *ret)

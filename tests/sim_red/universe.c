@@ -572,7 +572,7 @@ static void run_until(bool (*is_so)(void), int64_t limit_ms, const char *what)
 	int64_t until = red.now + limit_ms * 1000;
 	while (!is_so())
 		if (!step() || red.now > until)
-			watch_fail("bound", "%s, though all is well", what);
+			watch_fail("bound", "%s, although nothing has failed", what);
 }
 
 static void close_all(void)
@@ -593,7 +593,7 @@ void universe_run(uint64_t seed, bool print)
 	for (int i = 0; i < red.servers; i++)
 		if (red.world[i].server_up_at)
 			red.world[i].server_up_at = red.now;
-	run_until(all_empty, EMPTY_MS, "what nobody holds is not given back");
+	run_until(all_empty, EMPTY_MS, "the servers still have what nobody holds");
 	close_all();
 	run_until(all_closed, CLOSE_MS, "a client does not close");
 	red.now += (int64_t)(LEASE_MAX + 2) * 1000;

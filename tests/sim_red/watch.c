@@ -241,9 +241,9 @@ void watch_done(struct actor *actor, const struct ask *ask, int result)
 	if (ask->verb != HF__OP_ACQUIRE)
 		return;
 	if (result == HF_EBUSY && ask->wait_ms != HF_NOWAIT)
-		watch_fail("result", "process %d: busy, though it waited", process);
+		watch_fail("result", "process %d: busy, although it waited", process);
 	if (result == HF_ETIMEDOUT && ask->wait_ms == 0)
-		watch_fail("result", "process %d: timed out of for ever", process);
+		watch_fail("result", "process %d: timed out without a time limit", process);
 	if (result == HF_ECANCELLED && !ask->cancel && ask->cancel_at == HF__NEVER && red.ending)
 		return;
 	if (actor->asked && ask->set == 0 && result && result != HF_ECLOSED)

@@ -174,8 +174,8 @@ static void judge_missing(struct trial *trial, const struct belief *belief)
 	else if (belief->ended_at > belief->missing_until)
 		add_fault(trial, fault, "missing at the new master, but renewed", belief, NULL);
 	else if (trial->name->is_safe)
-		add_fault(trial, fault, "all replicas had it, but not the new master", belief,
-		          NULL);
+		add_fault(trial, fault, "all replicas had the hold, but the new master did not",
+		          belief, NULL);
 }
 
 /*

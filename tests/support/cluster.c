@@ -263,7 +263,7 @@ int test_cluster_next_owner(const struct test_cluster *cluster, int slot, int be
 {
 	struct change change = {.cluster = cluster, .slot = slot, .before = before, .after = -1};
 	if (!wait_until(has_changed, &change, READY_MS))
-		check_fail("slot %d got no other owner", slot);
+		check_fail("slot %d did not get another owner", slot);
 	return change.now;
 }
 
@@ -617,7 +617,7 @@ static void form_cluster(const struct test_cluster *cluster)
 	for (int i = cluster->masters; i < cluster->count; i++) {
 		struct following following = {cluster, i, i % cluster->masters};
 		if (!wait_until(begin_following, &following, READY_MS))
-			check_fail("node %d does not get to know its master", i);
+			check_fail("node %d does not learn of its master", i);
 	}
 	test_cluster_wait_ok(cluster);
 }

@@ -453,7 +453,7 @@ static void cut(struct proxy *proxy, enum cut_kind kind)
 	proxy->cuts_asked++;
 	wake(proxy);
 	if (!wait_until(is_cut, proxy, STOP_TIMEOUT_MS))
-		check_fail("the proxy does not obey");
+		check_fail("the proxy does not respond");
 }
 
 void proxy_cut(struct proxy *proxy)

@@ -196,7 +196,7 @@ static bool is_united(void *arg)
 int test_sentinels_reunite(const struct test_sentinels *group)
 {
 	if (!wait_until(is_united, (void *)(uintptr_t)group, SWITCH_MS))
-		check_fail("the master has not got all replicas");
+		check_fail("the master does not have all replicas");
 	return test_sentinels_master(group);
 }
 

@@ -106,7 +106,7 @@ static void read_version_from_binary(struct test_server *server)
 	int status = process_run(argv, output, sizeof(output));
 	const char *version = status == 0 ? strstr(output, " v=") : NULL;
 	if (!version)
-		check_fail("%s --version says no version", server_binary());
+		check_fail("%s --version does not print a version", server_binary());
 	server->is_valkey = strcasestr(output, "valkey");
 	server->version = parse_version(version + 3);
 }

@@ -674,7 +674,7 @@ static void look_for_event(struct zk_raw *raw, int timeout_ms)
 	    receive_packet(raw, &packet, test_now_ms() + raw->timeout_ms))
 		return;
 	if (zk_take_int(&packet) != XID_EVENT)
-		check_fail("the server answers without a question");
+		check_fail("the server answers without a request");
 	(void)zk_take_long(&packet);
 	(void)zk_take_int(&packet);
 	keep_event(raw, &packet);

@@ -304,7 +304,7 @@ long long test_zookeeper_value(const struct test_zookeeper *zookeeper, int serve
 	while (line && line != answer && line[-1] != '\n')
 		line = strstr(line + 1, start);
 	if (!line)
-		check_fail("server %d does not tell %s: %.200s", server, name, answer);
+		check_fail("server %d does not report %s: %.200s", server, name, answer);
 	long long value = atoll(line + strlen(start));
 	free(start);
 	free(answer);

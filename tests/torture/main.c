@@ -335,7 +335,7 @@ static void judge_round(struct round *round, struct sum *sum)
 	uint64_t count = 0;
 	for (int i = 0; i < FAULTS; i++)
 		count += verdict->faults[i];
-	printf("%-11s seed %llu: %llu grants, %llu in faults; %llu faults, %llu losses, %llu "
+	printf("%-11s seed %llu: %llu grants, %llu during faults; %llu faults, %llu losses, %llu "
 	       "overlaps after lost data%s\n",
 	       site_names[round->site->kind], (unsigned long long)round->seed,
 	       (unsigned long long)verdict->grants, (unsigned long long)verdict->grants_in_faults,
@@ -379,7 +379,8 @@ static void play_round(const struct plan *plan, struct site *site, uint64_t seed
 static void print_sum(enum site_kind kind, const struct sum *sum)
 {
 	const struct verdict *verdict = &sum->verdict;
-	printf("\n%s: %d rounds in %lld s, %d failed: %llu grants (%llu of Java), %llu in faults, "
+	printf("\n%s: %d rounds in %lld s, %d failed: %llu grants (%llu Java's), %llu during "
+	       "faults, "
 	       "%llu losses, %llu overlaps after lost data, %llu with Java, %llu by force\n  "
 	       "faults:",
 	       site_names[kind], sum->rounds, sum->took_ms / 1000, sum->bad_rounds,

@@ -233,7 +233,7 @@ static void note_event(struct sweep *sweep, const struct event *event)
 	case FORCING: begin_force(sweep, event); break;
 	case FORCED: end_force(sweep, event); break;
 	case LEFT_BEHIND:
-		sweep_violate(sweep, RULE_LEFTOVER, "%s is not as it should be at the end",
+		sweep_violate(sweep, RULE_LEFTOVER, "%s is not as expected at the end",
 		              event->process ? "a client"
 		              : event->covers
 		                      ? sweep_resource(sweep, __builtin_ctzll(event->covers))

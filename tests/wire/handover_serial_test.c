@@ -367,7 +367,7 @@ static void hold_that_is_gone_is_lost_and_the_waiter_asks(void **state)
 
 /* ---- connections that are cut, and invalid bytes ---- */
 
-/* The hand-over was done, as the next connection shows. */
+/* The hand-over was done, which the next connection shows. */
 static void unanswered_hand_over_that_was_done_is_found_done(void **state)
 {
 	(void)state;

@@ -76,7 +76,7 @@ static void open_in_vain(const struct script_step *steps, const char *password, 
 	hf_client *client = NULL;
 	proxy_slice(proxy, sliced ? 1 : 0);
 	if (hf_client_open(proxy_url(proxy), HF_CLIENT(LOGIN(password), SEEN), &client) == 0)
-		fail_msg("\"%s\" was taken for a greeting", echo);
+		fail_msg("\"%s\" was mistaken for a greeting", echo);
 	assert_int_not_equal(strlen(hf_error_detail()), 0);
 	expect_nothing_shown(password, echo);
 	script_finish(script);

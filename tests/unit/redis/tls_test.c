@@ -147,7 +147,7 @@ static void answer_plainly(int fd)
 	char hello[4096];
 
 	if (read(fd, hello, sizeof(hello)) > 0)
-		(void)!write(fd, "-ERR this is no TLS\r\n", 21);
+		(void)!write(fd, "-ERR this is not TLS\r\n", 22);
 }
 
 static void *serve(void *arg)
