@@ -45,6 +45,10 @@ BEGIN {
 	idiom("of it all", "of all of it")
 	idiom("whoever", "whichever thread, the one that")
 	idiom("hence", "therefore, so")
+	idiom("believ(e|es|ed|ing) to", "believe that")
+	idiom("left to (it|them)sel(f|ves)", "abandoned")
+	idiom("as the next", "also the next, like the next")
+	idiom("rows? of hand-overs", "a series of hand-overs")
 	raw_idiom("(^|[.;:?] )who [a-z]+", "a waiter, a holder, the caller that")
 	# These are ordinary English.
 	usual = "there (is|are|was|were|be|(will|can|must|may|should|would) be|(has|have|had) been) no( |$)|" \
@@ -123,7 +127,7 @@ function forget(stream) {
 
 # ---- what is prose in a file ----
 
-# Comments, and in the library and the command texts too. Test names are sentences.
+# Comments and texts. Test names are sentences.
 function read_c(line,    name) {
 	if (line ~ /^static void [a-z0-9_]+\(void \*\*state\)/ && FILENAME ~ /^tests\//) {
 		name = line
@@ -139,7 +143,7 @@ function read_c(line,    name) {
 	while (line != "") {
 		if (in_comment)
 			line = read_comment(line)
-		else if (match(line, /\/\*|\/\/|"|'/))
+		else if (match(line, /\/\*|\/\/|["'`]/))
 			line = read_token(substr(line, RSTART))
 		else
 			break
@@ -158,7 +162,7 @@ function read_comment(line,    end, text) {
 	return end ? substr(line, end + 2) : ""
 }
 
-function read_token(line,    length_of) {
+function read_token(line) {
 	if (line ~ /^\/[*\/]/)
 		has_comment = 1
 	if (line ~ /^\/\*/) {
@@ -170,15 +174,22 @@ function read_token(line,    length_of) {
 		check(substr(line, 3), "comment")
 		return ""
 	}
-	if (match(line, /^"([^"\\]|\\.)*"/)) {
-		length_of = RLENGTH
-		if (FILENAME ~ /^(src|cli)\//)
-			check(plain_text(substr(line, 2, length_of - 2)), "string")
-		return substr(line, length_of + 1)
-	}
+	if (match(line, /^"([^"\\]|\\.)*"/) ||
+	    (kind == "js" && match(line, /^('([^'\\]|\\.)*'|`([^`\\]|\\.)*`)/)))
+		return read_string(line, RLENGTH)
 	if (match(line, /^'(\\[^']+|\\'|[^'\\])'/))
 		return substr(line, RLENGTH + 1)
 	return substr(line, 2)
+}
+
+# A text may continue in the next string, unless there is something between them.
+function read_string(line, length_of) {
+	if (FILENAME !~ /^include\//)
+		check(plain_text(substr(line, 2, length_of - 2)), "string")
+	line = substr(line, length_of + 1)
+	if (line !~ /^[ \t]*("|$)/)
+		forget("string")
+	return line
 }
 
 function plain_text(text) {
