@@ -1,14 +1,9 @@
 /* Every kind of lock in holdfast.h has its name wherever kinds are listed. */
 #include <ctype.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "support/check.h"
 #include "support/kinds.h"
