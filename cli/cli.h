@@ -145,9 +145,9 @@ extern const struct option cli_top_options[], cli_web_options[], cli_history_opt
 /* Set if the URL in the environment was given as an option; errors then name that option. */
 #define CLI_URL_IS_OPTION "HOLDFAST_URL_IS_OPTION"
 /*
- * Replaces this process by a program of its own, with these arguments and the URL of the settings,
- * which is kept out of its arguments. Returns the exit status with an error printed if that fails;
- * `remedy` says what to install if there is no such program.
+ * Replaces this process with a program of its own, with these arguments and the URL of the
+ * settings, which is kept out of its arguments. Returns the exit status with an error printed if
+ * that fails; `remedy` says what to install if there is no such program.
  */
 int cli_start_program(const char *name, const char *remedy, char **argv,
                       const struct cli_settings *settings);

@@ -193,7 +193,7 @@ void cli_json_number(FILE *out, const char *name, int64_t number, bool known)
 
 /* ---- complaints ---- */
 
-/* Replaces a part of a text by at most three stars. */
+/* Replaces a part of a text with at most three stars. */
 static void hide_part(char *from, char *to)
 {
 	size_t stars = to - from < 3 ? (size_t)(to - from) : 3;

@@ -39,7 +39,7 @@ static _Atomic(struct hf__resolve *) running[16];
 
 #define RUNNING (sizeof running / sizeof *running)
 
-/* Replaces one entry by another; NULL stands for a free one. */
+/* Replaces one entry with another; NULL stands for a free one. */
 static void swap_running(struct hf__resolve *from, struct hf__resolve *to)
 {
 	for (size_t i = 0; i < RUNNING; i++) {

@@ -21,7 +21,7 @@ static int stop_web(void **state)
 
 /* ---- requests ---- */
 
-/* Replaces @ by the port and $ by the token; the caller frees the result. */
+/* Replaces @ with the port and $ with the token; the caller frees the result. */
 static char *fill_in(const char *text)
 {
 	char *filled = check_alloc(strlen(text) * 40 + 1), *at = filled;

@@ -198,7 +198,7 @@ static void watch_deletions(struct stage *stage)
 /*
  * One cut. The signs of life come shortly before a ping, and the next ones of the library so late
  * that the pings in between find nothing to report. Returns how many sessions have ended before
- * three fifths of them were over, counted from the grant.
+ * three fifths of them had passed, counted from the grant.
  */
 static int cut_off(struct stage *stage)
 {

@@ -34,7 +34,7 @@ struct user {
 	hf_client *client;
 	const char *prefix; /* the prefix of names that replaces the other client's chroot */
 	long long called_at;
-	long overtaken; /* how often */
+	long overtaken; /* how many times */
 	char wrong[300];
 };
 

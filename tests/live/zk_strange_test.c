@@ -47,8 +47,8 @@ static void session_that_is_replaced_silently_costs_its_holds(void **state)
 /* ---- nodes of others ---- */
 
 /*
- * Replaces the only node by one of the eye's session with the same identifier; returns its path, to
- * be freed.
+ * Replaces the only node with one of the eye's session that has the same identifier; returns its
+ * path, to be freed.
  */
 static char *take_over_node(struct world *world)
 {

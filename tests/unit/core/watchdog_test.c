@@ -89,7 +89,7 @@ static void fixed_lease_is_never_renewed(void **state)
 	CHECK_REPORTED(fake, HF_AT_RISK, HF_LOST);
 }
 
-/* A hold that is over anyway must not make anything hurry. */
+/* A hold that has ended anyway must not make anything hurry. */
 static void nearest_end_is_that_of_a_hold_that_is_renewed(void **state)
 {
 	struct fake *fake = *state;

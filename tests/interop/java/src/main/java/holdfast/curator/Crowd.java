@@ -11,8 +11,8 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 
 /**
- * The file holds three integers of four bytes in the machine's order: how many are inside now, how often
- * somebody was, and on which side the latest visitor was, where 2 is ours.
+ * The file holds three integers of four bytes in the machine's order: how many are inside now, how many
+ * visits there were, and on which side the latest visitor was, where 2 is ours.
  */
 final class Crowd {
     private static final VarHandle NUMBER =
@@ -33,7 +33,7 @@ final class Crowd {
 
     /**
      * Goes in and out once per round, and stays on either side for a random time up to lingerUs. Returns
-     * how often it was inside, and how many were at most when it came.
+     * how many times it was inside, and how many were inside at most when it came.
      */
     String visit(String kind, String name, String file, long rounds, long waitMs, long lingerUs)
             throws Exception {
