@@ -134,7 +134,7 @@ struct hf__work {
 struct hf__whole *hf__whole_find(struct hf__several *several, uint64_t owner);
 /* Finds or makes it, for one more user; NULL without memory. */
 struct hf__whole *hf__whole_use(struct hf__several *several, uint64_t owner);
-/* One user less. Frees it if nothing is left. */
+/* One user fewer. Frees it if nothing is left. */
 void hf__whole_leave(struct hf__whole *whole);
 void hf__whole_free(struct hf__whole *whole);
 /* The greatest number that at least `need` members reach. Sorts the array. */

@@ -33,7 +33,7 @@ struct hf__url {
 
 /*
  * Returns 0, HF_ENOMEM, or HF_EINVAL with a text that names the part at fault. The text never shows
- * anything that could be a password, except that a bare "host:12345" is taken for a host and a
+ * anything that could be a password, except that a bare "host:12345" is treated as a host and a
  * port. After a failure the struct is zeroed.
  *
  * Several hosts, "h1:2181,h2:2181", are left to the caller: host has all of them, and port is 0.

@@ -309,7 +309,7 @@ struct hf__cmd {
 	int64_t lease_ms;
 	int64_t sent_at;   /* never later than the first byte */
 	int64_t answer_by; /* when the backend gives the connection up */
-	/* The backend's notes about a command in flight; the core clears them when it submits. */
+	/* The backend's own fields of a command in flight; the core clears them when it submits. */
 	struct {
 		union {
 			uint64_t offset; /* where in the output its request begins */
@@ -443,7 +443,7 @@ struct hf__backend_ops {
 	bool (*asks_together)(void *backend);
 	/*
 	 * Holds are renewed by one command only if this number is the same; HF__BATCH_ANY if it is
-	 * the same for all. May be missing, which means that too.
+	 * the same for all, as it also is if this is missing.
 	 */
 	uint32_t (*batch)(void *backend, const struct hf__lock *lock);
 

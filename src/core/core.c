@@ -276,7 +276,7 @@ static void each_hold_of(struct hf__core *core, struct hf__lock *lock, each_hold
 		visit(core, hf__list_item(link, struct hf__hold, link), now);
 }
 
-/* Visits the holds of one link, or with NULL all. */
+/* Visits the holds of one link, or of all links if it is NULL. */
 static void each_hold(struct hf__core *core, const struct hf__link *link, each_hold_fn *visit,
                       int64_t now)
 {
@@ -315,7 +315,7 @@ bool hf__core_needs_link(const struct hf__core *core, const struct hf__link *lin
 	return false;
 }
 
-/* When the first of the lock's holds ends that are renewed. */
+/* When the first of the lock's renewed holds ends. */
 static int64_t nearest_end_of(const struct hf__lock *lock)
 {
 	const struct hf__list *at;

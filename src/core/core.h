@@ -1,14 +1,14 @@
 /*
- * The core: what a lock is. It knows calls, holds, waiters and the watchdog; it has no bytes, no
- * sockets and no clock.
+ * The core: what a lock is. It knows calls, holds, waiters and the watchdog; it formats no
+ * requests, and has no sockets and no clock.
  *
  * The host (the client, or a simulation) owns the mutex and the clock: it calls every function here
  * with the client's mutex held, and passes the time. Calls (struct hf__op) belong to the host until
  * they are started and again once they are finished. Holds belong to the core.
  *
  * The files of the core in the order in which to read them. Each calls only those above it;
- * tools/check-includes reads this list and checks that. What goes the other way is an event
- * (struct hf__core_events), or an answer that a command's own function takes.
+ * tools/check-includes reads this list and checks that. What goes the other way is an event (struct
+ * hf__core_events), or an answer that a command's own function takes.
  *
  *   name.c       which names a lock may have
  *   kind.c       the names of the kinds

@@ -28,7 +28,7 @@ bool hf__durable_is_expected(const struct hf__core *core, const struct hf__op *o
 	       lock->traits->trace == HF__TRACE_LEASE && hf__durable_replicas(core, op) > 0;
 }
 
-/* A sync can have to wait for the one before it, and then has its own time. */
+/* A sync may have to wait for the previous one, and then has a time limit of its own. */
 static int64_t limit_of(const struct hf__core *core)
 {
 	return 2 * core->config.sync_timeout_ms + core->config.command_timeout_ms;

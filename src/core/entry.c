@@ -74,7 +74,7 @@ static bool ends(const struct hf__cmd *cmd, struct hf__entry *entry)
 	return true;
 }
 
-/* Permits are named by their ids, and need not be of this client. */
+/* Permits are named by their ids, and need not belong to this client. */
 static bool gives_back(const struct hf__core *core, const struct hf__cmd *cmd,
                        struct hf__entry *entry)
 {

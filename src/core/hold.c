@@ -98,8 +98,8 @@ struct hf__hold *hf__hold_find(struct hf__lock *lock, uint64_t owner)
 	if (lock->held && lock->held->owner == owner)
 		return lock->held;
 	/*
-	 * While its owner acquires again, a lost hold is kept until there is a grant, and what is
-	 * left of one may still be removed.
+	 * While its owner acquires again, a lost hold is kept until there is a grant, and the
+	 * remains of an earlier one may not have been removed yet.
 	 */
 	struct hf__hold *lost = NULL, *cleaning = NULL;
 	struct hf__list *link;
@@ -119,7 +119,7 @@ struct hf__hold *hf__hold_find(struct hf__lock *lock, uint64_t owner)
 
 static struct hf__hold *make_hold(struct hf__lock *lock)
 {
-	/* glibc's calloc() does not take back what was freed just before, which malloc() does. */
+	/* Unlike malloc(), glibc's calloc() does not reuse memory that was freed just before. */
 	struct hf__hold *hold = malloc(sizeof(*hold));
 	if (!hold)
 		return NULL;

@@ -85,7 +85,7 @@ struct hf__hold {
 	bool was_renewed : 1; /* has had a level without a lease of its own */
 	bool doubtful : 1;    /* a command of it may have run unanswered */
 	bool placed : 1;      /* has a place in the server's queue */
-	bool dead : 1;        /* over; kept only for its news */
+	bool dead : 1;        /* has ended; kept only for its news */
 	bool stays : 1;       /* lost, but the server may still have it */
 	bool recorded : 1;    /* its asks use the record that cmd names */
 	bool loss_said : 1;   /* the history may have the loss already */
@@ -133,7 +133,7 @@ void hf__hold_outdate_syncs(struct hf__core *core, const struct hf__lock *lock, 
 /* The server confirmed the lease: extends valid-until; false if the answer came too late. */
 bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                       int64_t lease_ms, int64_t now);
-/* The hold may expire sooner than believed: with this lease. */
+/* The hold may expire sooner than was assumed: with this lease. */
 void hf__hold_shorten(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                       int64_t lease_ms);
 /* The hold has a new lease, shorter or longer than the old one. */

@@ -12,11 +12,11 @@ enum hf__mutant {
 	HF__MUTANT_ONE_MISS_ENDS,   /* stops renewing after one failed renewal */
 	HF__MUTANT_NESTED_SHORTENS, /* a nested acquire shortens the lease */
 	HF__MUTANT_NO_DRIFT,        /* leaves no margin for clock drift */
-	HF__MUTANT_WAKE_IS_GRANT,   /* takes a wake-up for a grant */
-	HF__MUTANT_BLIND_MOVE,      /* takes an unanswered hand-over for done */
-	HF__MUTANT_FEW_REPLICAS,    /* takes too few acknowledgements for enough */
-	HF__MUTANT_BLIND_SYNC,      /* takes an unanswered sync for done */
-	HF__MUTANT_FORCE_ONE_KIND,  /* believes the other kinds of a name after a forced release */
+	HF__MUTANT_WAKE_IS_GRANT,   /* treats a wake-up as a grant */
+	HF__MUTANT_BLIND_MOVE,      /* treats an unanswered hand-over as done */
+	HF__MUTANT_FEW_REPLICAS,    /* treats too few acknowledgements as enough */
+	HF__MUTANT_BLIND_SYNC,      /* treats an unanswered sync as done */
+	HF__MUTANT_FORCE_ONE_KIND,  /* trusts holds of other kinds after a forced release */
 	HF__MUTANT_ENTER_TWICE,     /* repeats the entry of a call that waited in vain */
 	HF__MUTANTS
 };

@@ -149,7 +149,7 @@ static void lack_memory(struct hf__core *core, struct hf__op *op)
 
 /* ---- permits by their ids ---- */
 
-/* The server has forgotten the first request, so it would take a repeat for a new one. */
+/* The server has forgotten the first request, so it would treat a repeat as a new one. */
 static bool is_forgotten(const struct hf__query *query, int64_t now)
 {
 	return query->cmd.again && changes(query->cmd.verb) && now >= query->known_until;

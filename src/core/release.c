@@ -175,7 +175,7 @@ static void on_refused(struct hf__core *core, struct hf__op *op, struct hf__hold
 		finish_refused(core, op, hold, answer, now);
 }
 
-/* The server could only say by whom the lock is held now, which is not worth the wait for it. */
+/* The server could only say who holds the lock now, which is not worth waiting for. */
 bool hf__release_end_lost(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	const struct hf__lock *lock = hold->cmd.lock;
@@ -186,7 +186,7 @@ bool hf__release_end_lost(struct hf__core *core, struct hf__hold *hold, int64_t 
 	return true;
 }
 
-/* The server may have entered it, so no later command does. */
+/* The server may have recorded the loss, so no later command does. */
 static void note_said(struct hf__hold *hold)
 {
 	if (hold->reason)

@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-/* How many holds one command passes over that it cannot renew, so that a search is short. */
+/* How many holds that it cannot renew one command may skip, so that a search is short. */
 #define MOST_SKIPPED 100
 
 /*

@@ -157,7 +157,7 @@ static void set_cursor(struct hf__cluster *cluster, const struct hf__conn *conn,
 	answer->source = cluster;
 }
 
-/* The master says how many slots it owns. If it should be another number, the map is outdated. */
+/* The master says how many slots it owns. If the map has another number, it is outdated. */
 static void compare_slots(struct hf__cluster *cluster, const struct hf__conn *conn,
                           const struct hf__answer *answer, int64_t now)
 {
@@ -226,7 +226,7 @@ struct hf__link *hf__cluster_route(struct hf__cluster *cluster, const char *name
 	return shard ? &shard->link : hf__core_link(cluster->redis->core);
 }
 
-/* A node without slots counts as long as this client is connected to it or holds locks of it. */
+/* A node without slots counts as long as this client is connected to it or holds locks there. */
 const struct hf__link *hf__cluster_link_at(const struct hf__cluster *cluster, int i,
                                            const char **ret_shown)
 {
@@ -256,8 +256,8 @@ void hf__cluster_want_link(struct hf__cluster *cluster, struct hf__link *link, i
 
 /*
  * The master that the cursor names, or the first; NULL if there is none. The locks of a master that
- * has lost all its slots are at others, also at those that were listed before. So the list starts
- * over then.
+ * has lost all its slots are at other masters, which may have been listed already. So the list
+ * starts over then.
  */
 static struct hf__conn *find_listed(const struct hf__cluster *cluster, struct hf__cmd *cmd)
 {
@@ -270,7 +270,7 @@ static struct hf__conn *find_listed(const struct hf__cluster *cluster, struct hf
 	return shard ? &cluster->shard[hf__map_number(cluster, shard) - 1]->conn : NULL;
 }
 
-/* The master with this address; NULL if it is not one any more. */
+/* The master with this address; NULL if it is no longer a master. */
 static struct hf__conn *find_addressed(const struct hf__cluster *cluster, const char *address)
 {
 	for (int i = 0; i < cluster->shards; i++) {

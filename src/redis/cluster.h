@@ -15,7 +15,7 @@ struct hf__shard {
 	int slots;        /* how many it owns */
 	int slots_next;   /* and in the map that is being read */
 	bool is_replaced; /* it owned some until the latest map */
-	bool is_down; /* it says that the cluster is; if only it is cut off, others know better */
+	bool is_down;     /* it says that the cluster is down, but may only be cut off itself */
 	char host[HF__SLOTS_HOST];
 	int port;
 	char shown[HF__SLOTS_HOST + 40];
@@ -68,7 +68,7 @@ int hf__map_take(struct hf__cluster *cluster, const char *text, size_t length, c
                  int64_t now, bool *ret_changed);
 /* Requests that are still in flight to a master that was replaced may never be answered. */
 void hf__map_leave_replaced(struct hf__cluster *cluster, int64_t now);
-/* The slot has this owner from now on; false if nothing changes by that. */
+/* The slot has this owner from now on; false if that changes nothing. */
 bool hf__map_set_owner(struct hf__cluster *cluster, uint16_t slot, struct hf__shard *shard);
 /* The slot of this lock is being moved. */
 void hf__map_note_torn(struct hf__cluster *cluster, const struct hf__lock *lock, int64_t now);

@@ -28,7 +28,7 @@
 #include <holdfast/holdfast.h>
 
 #define SOCKET_FILE        "redis.sock"
-#define PID_FILE           "server.pid" /* ours: the server's own is empty for a moment */
+#define PID_FILE           "server.pid" /* ours, because the server's own is empty for a moment */
 #define SERVER_PID_FILE    "redis.pid"
 #define LOCK_FILE          "lock"
 #define LOG_FILE           "server.log"
@@ -256,7 +256,10 @@ static bool read_answer(struct start *start, int fd)
 	return true;
 }
 
-/* ABSENT: the socket does not exist or its server is gone. All other failures mean a server. */
+/*
+ * ABSENT: the socket does not exist or its server is gone. Any other failure means that there is a
+ * server.
+ */
 static enum health ping_server(struct start *start)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -446,7 +449,7 @@ static void reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* In the child: only 0 to 2 stay open, on /dev/null, and until the exec the report. */
+/* In the child: only 0 to 2 stay open, on /dev/null, and the pipe of the report until the exec. */
 static void reset_descriptors(int report_fd, int limit)
 {
 	int moved_fd = fcntl(report_fd, F_DUPFD_CLOEXEC, REPORT_FD);

@@ -181,7 +181,7 @@ static int count_slots(const struct hf__cluster *cluster)
 	return n;
 }
 
-/* While slots have no master, masters that were left out of the map meanwhile are kept in mind. */
+/* While slots have no master, masters that were left out of the map meanwhile are remembered. */
 static void note_gone(struct hf__cluster *cluster, int missing)
 {
 	if (missing == 0)

@@ -46,7 +46,7 @@ static void select_next_host(struct hf__conn *conn)
 	struct hf__redis *redis = conn->redis;
 	const struct hf__redis_settings *config = redis->config;
 	redis->host = (redis->host + 1) % config->host_count;
-	conn->given_up = 0; /* the number is the other server's */
+	conn->given_up = 0; /* the number belongs to the other server */
 	hf__conn_set_host(conn, config->hosts[redis->host].name, config->hosts[redis->host].port);
 }
 

@@ -13,10 +13,10 @@ struct part {
 
 struct rule {
 	struct part from, to;
-	int from_port, to_port; /* 0: every port, and the same one */
+	int from_port, to_port; /* 0: every port, which stays the same */
 };
 
-/* A host, or a port of digits; false at a part that is empty or has a bracket too many. */
+/* A host, or a port of digits; false at a part that is empty or has an extra bracket. */
 static bool read_part(const char **at, const char *end, struct part *ret_part)
 {
 	const char *begin = *at;
@@ -36,7 +36,7 @@ static bool read_part(const char **at, const char *end, struct part *ret_part)
 	return ret_part->length > 0;
 }
 
-/* The port that the part is; 0 if it is none. */
+/* The port that the part is; 0 if it is not a port. */
 static int port_of(const struct part *part)
 {
 	if (part->length > 5 || strspn(part->text, "0123456789") < part->length)

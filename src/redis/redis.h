@@ -113,7 +113,7 @@ struct hf__sub {
 	struct hf__cmd stop;   /* UNSUBSCRIBE */
 	bool subscribed;       /* what the server confirmed last */
 	bool is_late;          /* refused for now; to be tried again */
-	int64_t ended_at;      /* when the server has ended it last */
+	int64_t ended_at;      /* when the server last ended it */
 	struct hf__conn *conn;
 	size_t length;
 	char channel[];
@@ -124,7 +124,7 @@ struct hf__cluster;
 struct hf__sentinel;
 struct hf__sync;
 
-/* What the greeting says, and whom it expects. */
+/* What the greeting says, and which server it expects. */
 struct hf__login {
 	const char *user;     /* NULL: the server's default user */
 	const char *password; /* NULL: do not authenticate */
@@ -134,7 +134,7 @@ struct hf__login {
 	bool is_clustered; /* it must be a node of a cluster */
 };
 
-/* What a connection is used for: its user hears what becomes of it. */
+/* What a connection is used for: its user is notified of what becomes of it. */
 struct hf__conn_user {
 	/* All requests of the greeting have been answered. */
 	void (*up)(struct hf__conn *conn, int64_t now);

@@ -37,7 +37,7 @@ static int count_places(const struct hf__scout *scout)
 	return scout->seeds + hf__map_masters(scout->redis->cluster);
 }
 
-/* There may be fewer servers since the current one was chosen. */
+/* There may be fewer servers than when the current one was chosen. */
 static void set_place(struct hf__scout *scout)
 {
 	int current = scout->seek.current %= count_places(scout);
@@ -79,8 +79,8 @@ static void try_next(struct hf__scout *scout, int error, const char *why, int64_
 /* ---- questions ---- */
 
 /*
- * A node that is cut off from the others has an old map for ever, so that others are asked if a
- * master stays missing.
+ * A node that is cut off from the others has an old map for ever, so others are asked if a master
+ * stays missing.
  */
 static bool is_of_no_use(struct hf__scout *scout)
 {

@@ -11,7 +11,7 @@ struct hf__scout *hf__scout_new(struct hf__redis *redis, const struct hf__host *
 void hf__scout_close(struct hf__scout *scout);
 void hf__scout_free(struct hf__scout *scout);
 
-/* Asks for the map, at the earliest this time after it was asked for last. */
+/* Asks for the map, but not sooner than this time after the last request. */
 void hf__scout_want(struct hf__scout *scout, int64_t pause_ms, int64_t now);
 int64_t hf__scout_due(const struct hf__scout *scout);
 void hf__scout_turn(struct hf__scout *scout, int64_t now);

@@ -38,7 +38,7 @@ void hf__seek_contact(struct hf__seek *seek, const char *kind, const char *host,
 	seek->contacted_at = now;
 	seek->has_answered = false;
 	seek->conn.limit_ms = seek->limit_ms;
-	seek->conn.given_up = 0; /* the number is another server's */
+	seek->conn.given_up = 0; /* the number belongs to another server */
 	hf__conn_set_host(&seek->conn, host, port);
 	hf__conn_start(&seek->conn, now);
 }

@@ -84,7 +84,7 @@ static void try_next(struct hf__sentinel *sentinel, int error, const char *why, 
 
 /* ---- what a Sentinel says ---- */
 
-/* Connects to the master that was named, unless that is where the connection is, or goes to. */
+/* Connects to the master that was named, unless the connection leads there already. */
 static void take_master(struct hf__sentinel *sentinel, struct server *named, int64_t now)
 {
 	struct hf__redis *redis = sentinel->redis;
@@ -109,7 +109,7 @@ static void take_master(struct hf__sentinel *sentinel, struct server *named, int
 		hf__conn_start(&redis->master, now);
 }
 
-/* A text of the reply as a name; false if it is none. */
+/* A text of the reply as a name; false if it is not a name. */
 static bool read_name(const struct hf__resp *resp, const char *bytes, uint32_t node, char *ret_name)
 {
 	const struct hf__resp_node *text = &resp->node[node];
@@ -259,7 +259,7 @@ static void forget_requests(struct hf__sentinel *sentinel)
 static void down(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
 	struct hf__sentinel *sentinel = of(conn);
-	/* It may be too long, and then those of the other Sentinels are as well. */
+	/* The list may be too long, and then those of the other Sentinels are as well. */
 	if (error == HF_EPROTOCOL && !sentinel->ask.in_flight && sentinel->learn.in_flight)
 		sentinel->skips_learning = true;
 	forget_requests(sentinel);

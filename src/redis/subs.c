@@ -147,7 +147,7 @@ void hf__subs_unwatch(struct hf__redis *redis, struct hf__watch *watch)
 
 typedef void each_sub_fn(struct hf__redis *redis, struct hf__sub *sub);
 
-/* Visits the subscriptions of one connection, or with NULL all. */
+/* Visits the subscriptions of one connection, or all of them if it is NULL. */
 static void each_sub(struct hf__redis *redis, const struct hf__conn *conn, each_sub_fn *visit)
 {
 	struct hf__table_link *link = hf__table_next(&redis->subs, NULL);
@@ -379,7 +379,7 @@ bool hf__subs_refuse(struct hf__conn *conn, struct hf__cmd *cmd, const char *err
 		return false;
 	}
 	bool is_late = handle_refusal(conn->redis, sub, error, length, now);
-	cmd->in_flight = false; /* it was until now, so that nothing has freed it */
+	cmd->in_flight = false; /* it was in flight until now, so nothing has freed it */
 	end_request(conn->redis, sub);
 	return is_late;
 }

@@ -18,7 +18,7 @@
 #include <openssl/x509v3.h>
 
 struct hf__tls {
-	pthread_mutex_t mutex; /* guards all below it */
+	pthread_mutex_t mutex; /* protects everything below */
 	SSL_CTX *context;      /* immutable after hf__tls_new */
 	BIO_METHOD *method;    /* immutable after hf__tls_new */
 	char *server_name;     /* the name that the certificate must have */
@@ -388,7 +388,7 @@ int hf__tls_start(struct hf__tls *tls, int fd)
 	return is_made ? 0 : HF_ENOMEM;
 }
 
-/* mutex held; errors of an earlier call would be taken for those of the next one */
+/* mutex held; errors of an earlier call would be mistaken for those of the next one */
 static void clear_errors(struct hf__tls *tls)
 {
 	ERR_clear_error();

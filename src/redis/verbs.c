@@ -43,7 +43,7 @@ static struct hf__renew_item item_of(const struct hf__cmd *cmd, uint16_t i)
 
 /*
  * While a slot is open, the note about the holder may still be at the node that the slot is moved
- * from. An ask that may find the hold there already does not write the note anew at this one: the
+ * from. An ask that may find the hold there already does not write the note again at this one: the
  * two could not be brought together, and the slot would stay open.
  */
 static bool may_write_again(const struct hf__cmd *cmd)

@@ -168,7 +168,7 @@ static void on_queue_listed(struct hf__zk *zk, struct hf__zk_request *request, i
 	case HF__ZNODE_BLOCKED: wait_for_plain(zk, node, now); break;
 	case HF__ZNODE_ABSENT:
 	case HF__ZNODE_LEASE_ABSENT:
-		if (no_folder) /* otherwise somebody has made it meanwhile */
+		if (no_folder) /* otherwise somebody has created it meanwhile */
 			hf__admit_make_folders(zk, node, now);
 		break;
 	case HF__ZNODE_QUEUED:

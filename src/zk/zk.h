@@ -290,13 +290,13 @@ void hf__session_turn(struct hf__zk *zk, int64_t now);
 /* Ends the session and all its nodes, and opens the next one. */
 void hf__session_replace(struct hf__zk *zk, const char *why, int64_t now);
 int64_t hf__session_due(const struct hf__zk *zk);
-/* Closes it and what is left of others. The mutex is not held. */
+/* Closes the session and what is left of earlier ones. The mutex is not held. */
 void hf__session_close(struct hf__zk *zk);
 
 /* ---- opener.c ---- */
 /* A session without a handle, or NULL without memory. */
 struct hf__session *hf__opener_new(struct hf__zk *zk);
-/* It has no handle, or not any more. */
+/* It has no handle, or no longer has one. */
 void hf__opener_free(struct hf__session *session);
 /* Starts the opener, which sets opener_done; 0, HF_ENOMEM or HF_ESYSTEM. */
 int hf__opener_open(struct hf__zk *zk, struct hf__session *session);
@@ -362,7 +362,10 @@ void hf__alone_note_write(struct hf__zk *zk, const struct hf__node *node);
 void hf__alone_note_removed(struct hf__zk *zk, const struct hf__node *node);
 /* A node created now is likely to be alone. */
 bool hf__alone_is_likely(struct hf__zk *zk, const struct hf__lock *lock);
-/* The node is alone: nothing else was created in its folder since the last one that was. */
+/*
+ * The node is alone: nothing else was created in its folder since the last node that was alone
+ * there.
+ */
 bool hf__alone_is_certain(struct hf__zk *zk, const struct hf__node *node);
 
 /* ---- watcher.c ---- */
@@ -377,7 +380,7 @@ void hf__watcher_join(struct hf__watcher *watcher, struct hf__node *node);
 int hf__watcher_join_lock(struct hf__watcher *watcher, struct hf__zk_lock *zk_lock);
 void hf__watcher_leave(struct hf__node *node);
 void hf__watcher_leave_lock(struct hf__zk_lock *zk_lock);
-/* The lock does not want to know any more. */
+/* The lock is no longer interested. */
 void hf__watcher_end_interest(struct hf__interest *interest);
 /* The library calls this when something has happened at the path. */
 void hf__watcher_on_event(zhandle_t *handle, int type, int state, const char *path, void *watcher);
