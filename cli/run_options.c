@@ -155,7 +155,7 @@ static int take_id(struct draft *draft, const char *text)
 	return 0;
 }
 
-/* 0 is a wish as well: none, whatever the URL says. */
+/* 0 is a request as well: no replicas, whatever the URL says. */
 static int take_replicas(struct draft *draft, const char *text)
 {
 	int64_t number = 0;

@@ -38,7 +38,7 @@ struct board {
 	hf_cancel *cancel;
 	int fd;
 
-	pthread_mutex_t mutex; /* guards what follows */
+	pthread_mutex_t mutex; /* protects what follows */
 	pthread_cond_t wake;
 	bool stops;
 	struct rows rows;
@@ -483,7 +483,7 @@ static int64_t refresh(struct board *board, struct teller *teller)
 		learn_facts(board, names.began);
 	for (size_t i = 0; i < names.n; i++)
 		free(names.name[i]);
-	/* Of each round trip, what the fastest one takes is the network's. */
+	/* The fastest round trip shows how much of each is the network's. */
 	int64_t trips = 2 + (int64_t)(waited + 99) / 100 + (int64_t)(names.n + 99) / 100;
 	int64_t worked_us = took_us - trips * board->best_ping_us;
 	if (worked_us < 0 || rc < 0 || count_reconnects(board) != reconnects)

@@ -15,7 +15,7 @@
 
 /* Points in time are in milliseconds since 1970 by the server's clock. */
 struct past_hold {
-	const char *name; /* with a NUL; it may contain anything, as all texts here */
+	const char *name; /* with a NUL; it may contain anything, like all texts here */
 	size_t length;
 	const char *kind, *owner, *host, *text, *forced_by; /* never NULL */
 	const char *end;                                    /* a word, such as "released" */

@@ -163,7 +163,7 @@ static char *put(char *at, const char *text, size_t length)
 
 static const struct board_party nobody = {.owner = "", .host = "", .text = "", .since_ms = -1};
 
-/* Stores the texts of the first holder; false if they are what they were. */
+/* Stores the texts of the first holder; false if they have not changed. */
 static bool set_holder(struct row *row, const struct board_party *party)
 {
 	size_t owner = cut(party->owner), host = cut(party->host), text = cut(party->text);
@@ -269,7 +269,7 @@ void rows_see(struct rows *rows, const struct row_facts *facts, int64_t now)
 {
 	struct row *row = rows_find(rows, facts->name, facts->length);
 	rows->server_ahead_ms = facts->server_ms - now;
-	/* The walk may be late with what was asked for again in between. */
+	/* What the walk reports may be older than a later answer about the same lock. */
 	if (row && row->change && facts->server_ms < row->server_ms) {
 		row->walk = rows->walk;
 		return;

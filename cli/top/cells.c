@@ -148,7 +148,7 @@ bool cells_fill(const struct board_row *row, struct cells *ret_cells)
 	};
 	char age[CELLS_SIZE];
 	bool more = row->held_longer && row->held_ms >= 0;
-	/* At least no time at all says nothing. */
+	/* "At least 0 s" says nothing. */
 	int64_t held_ms = more && row->held_ms < SECOND ? -1 : row->held_ms;
 	snprintf(cells.held, sizeof cells.held, "%s%.22s", more && held_ms >= 0 ? ">" : "",
 	         cells_format_age(held_ms, age));

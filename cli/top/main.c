@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICK_MS 1000 /* even if nothing changes: how long a server is unreachable does */
+#define TICK_MS 1000 /* even without changes: the time for which a server is unreachable grows */
 
 /* ---- signals ---- */
 
@@ -88,7 +88,7 @@ static void find_selected(struct top *top)
 	}
 }
 
-/* The selected row is on the screen. */
+/* Scrolls so that the selected row is on the screen. */
 static void scroll_table(struct top *top)
 {
 	size_t rows = screen_table_rows(), n = top->shown.summary.matching;

@@ -1,6 +1,6 @@
 /*
  * --open: every user of the host can read the arguments of a process, so the URL with the token is
- * not one. The browser is given a private file, which sends it to the URL.
+ * not passed as one. The browser is given a private file, which sends it to the URL.
  */
 #include "browser.h"
 

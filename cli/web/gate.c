@@ -71,7 +71,9 @@ static bool is_our_host(const struct web *web, const char *host)
 
 /* ---- the form ---- */
 
-/* Of two such headers this program and a proxy before it might each believe another one. */
+/*
+ * If there were two such headers, this program and a proxy in front of it might use different ones.
+ */
 static const char *find_repeated(struct evhttp_request *req)
 {
 	static const char *const once[] = {"Host",         "Authorization",  "Origin",
@@ -127,7 +129,7 @@ static bool is_json(const char *type)
 	       strncasecmp(type, "application/json", length) == 0;
 }
 
-/* A proxy before this program may speak https. */
+/* A proxy in front of this program may speak https. */
 static bool is_own_origin(const char *origin, const char *host)
 {
 	if (!origin || !host)

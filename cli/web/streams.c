@@ -28,7 +28,7 @@ struct stream {
 struct streams {
 	struct web *web;
 	struct event *timer;
-	char epoch[WEB_TOKEN_MOST]; /* of this process, so that no other one's number is taken */
+	char epoch[WEB_TOKEN_MOST]; /* distinguishes our numbers from another process's */
 	uint64_t after;             /* what the record of holds knows */
 	unsigned ticks;
 	struct stream streams[STREAMS_MOST];
