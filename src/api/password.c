@@ -28,7 +28,7 @@ static ssize_t read_line(int fd, char *line, size_t size)
 	return (ssize_t)used;
 }
 
-/* What was given may be the password itself; only a text with a '/' is taken for a path. */
+/* What was given may be the password itself; only a text with a '/' is treated as a path. */
 static const char *shown_path(const char *file)
 {
 	return strchr(file, '/') ? file : "the file";

@@ -1,5 +1,5 @@
 -- Makes the values of a group last at least for the lease, for a WAIT that follows. Their expiry is written even if it
--- stays as it is, because some servers take a WAIT without a write before it for done.
+-- stays as it is, because some servers consider a WAIT done if no write came before it.
 --
 -- KEYS: group
 -- ARGV: lease in ms, owner, hash of each value

@@ -1,5 +1,5 @@
 -- Makes permits last at least for the lease, for a WAIT that follows. Each lasts at least a millisecond longer than
--- before, so that there is a write: some servers take a WAIT without a write before it for done.
+-- before, so that there is a write: some servers consider a WAIT done if no write came before it.
 --
 -- KEYS: the expiry of all permits
 -- ARGV: lease in ms, ids

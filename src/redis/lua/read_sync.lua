@@ -1,5 +1,5 @@
 -- Makes a read hold last at least for the lease, by its own key and the lock, for a WAIT that follows. Both are written
--- even if they stay as they are, because some servers take a WAIT without a write before it for done.
+-- even if they stay as they are, because some servers consider a WAIT done if no write came before it.
 --
 -- KEYS: lock, key of the hold
 -- ARGV: lease in ms, owner

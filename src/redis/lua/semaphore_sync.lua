@@ -1,5 +1,5 @@
 -- Checks whether a request has taken permits of a semaphore, for a WAIT that follows. The record of the request is kept
--- for longer, so that there is a write: some servers take a WAIT without a write before it for done.
+-- for longer, so that there is a write: some servers consider a WAIT done if no write came before it.
 --
 -- KEYS: record
 -- ARGV: request id, how long the request is remembered in ms

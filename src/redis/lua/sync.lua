@@ -1,5 +1,5 @@
 -- Makes a hold last at least for the lease, for a WAIT that follows. The expiry is written even if it stays as it is,
--- because some servers take a WAIT without a write before it for done.
+-- because some servers consider a WAIT done if no write came before it.
 --
 -- KEYS: lock
 -- ARGV: lease in ms, owner
