@@ -26,7 +26,7 @@ struct graph {
 
 /* ---- reading ---- */
 
-/* A note names the process. Without one, equal owners in Java are taken for the same thread. */
+/* A note names the process. Without one, equal owners in Java are considered the same thread. */
 static char *name_party(const char *host, int64_t pid, const char *owner)
 {
 	char *name = NULL;

@@ -39,7 +39,7 @@ static void reach(struct top *top, int (*call)(hf_lock *lock, int *ret_was_held)
 {
 	struct target target;
 	int was_held = 0;
-	/* The library would take what precedes a NUL for the whole name. */
+	/* The library would use only what precedes a NUL as the name. */
 	if (strlen(top->target.bytes) != top->target.length) {
 		say(top, true, not_done, "a name with a NUL cannot be used");
 		return;

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #define REFRESH_MS    1000
-#define RENEW_MS      60000 /* until all is read anew, because somebody may have removed it */
+#define RENEW_MS      60000 /* until all is read again, because somebody may have removed it */
 #define LONGEST_MS    30000 /* between two reads */
 #define SHARE_OF_TIME 50    /* one part in 50 is spent on reading */
 
@@ -20,7 +20,7 @@ struct history {
 	struct top_name name;   /* of the past */
 	struct past *past;      /* NULL: none */
 	struct past *reading;   /* what is being read; NULL: nothing */
-	int64_t renew_at;       /* when all is to be read anew */
+	int64_t renew_at;       /* when all is to be read again */
 	bool stops;
 };
 
@@ -138,7 +138,7 @@ void history_free(struct history *history)
 	free(history);
 }
 
-/* The library would take what precedes a NUL for the whole name. */
+/* The library would use only what precedes a NUL as the name. */
 void history_want(struct history *history, const struct top_name *name)
 {
 	bool is_name = name && strlen(name->bytes) == name->length;

@@ -60,7 +60,7 @@ void screen_close(void);
 /* How many rows of the table fit on the screen. */
 size_t screen_table_rows(void);
 void screen_draw(struct top *top);
-/* Draws everything anew, because somebody else may have written on the terminal. */
+/* Draws everything again, because somebody else may have written on the terminal. */
 void screen_forget(void);
 
 /* ---- keys.c ---- */

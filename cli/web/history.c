@@ -23,7 +23,7 @@
 #define WAITING_MOST  4     /* requests that one read is for */
 #define FRESH_MS      1000  /* what is younger is good enough */
 #define LONGEST_MS    30000 /* without a read, however long the latest one took */
-#define RENEW_MS      60000 /* until all is read anew, because somebody may have removed it */
+#define RENEW_MS      60000 /* until all is read again, because somebody may have removed it */
 #define SHARE_OF_TIME 50    /* one part in 50 is spent on reading */
 #define LONGEST_SINCE 13    /* digits */
 
@@ -39,7 +39,7 @@ struct reader {
 	char *name;        /* NULL: all locks */
 	int64_t since_ms;
 	int64_t asked_at, read_at; /* 0: not yet */
-	int64_t renew_at;          /* when all is to be read anew; 0: not known yet */
+	int64_t renew_at;          /* when all is to be read again; 0: not known yet */
 	bool is_running;           /* a job reads, or will */
 	struct request waiting[WAITING_MOST];
 	/* Written by the job, and read when it is done. */
@@ -328,7 +328,7 @@ void history_reply(struct web *web, struct evhttp_request *req, const char *name
 	struct evkeyvalq words = {0};
 	int64_t since_ms;
 	(void)name;
-	/* libevent would take what precedes a NUL for the whole name. */
+	/* libevent would use only what precedes a NUL as the name. */
 	if ((query && strstr(query, "%00")) ||
 	    (query && *query && evhttp_parse_query_str(query, &words)) ||
 	    !read_query(&words, &name, &since_ms))

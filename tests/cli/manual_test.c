@@ -182,7 +182,7 @@ static void expect_backslashes(const char *path)
 	}
 }
 
-/* A line that a shell takes for a whole command must not be the first half of one. */
+/* A line that a shell treats as a whole command must not be the first half of one. */
 static void a_continued_line_ends_in_a_backslash(void **state)
 {
 	(void)state;

@@ -221,7 +221,7 @@ static bool accept_overlap(struct comparison *comparison)
 	       diverge(comparison);
 }
 
-/* Java's script takes the number of values that it removed for a truth value. */
+/* Java's script treats the number of values that it removed as a truth value. */
 static bool accept_group_forced(struct comparison *comparison)
 {
 	return is_group(comparison) && comparison->call->verb == VERB_FORCE &&

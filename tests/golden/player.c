@@ -22,7 +22,7 @@
 /* After the last step nothing more may be published for this long. */
 #define SILENCE_MS 100
 
-/* A wait this long is for the watchdog, and can be had with a faster one. */
+/* A wait this long is for the watchdog, and can be shortened with a faster one. */
 #define LONG_WAIT_S 10
 
 #define WATCHDOG_MS  30000

@@ -15,7 +15,7 @@
 #define PROCESSES    2 /* in C */
 #define JAVA_THREADS 2 /* for each name */
 
-/* The watchdog's lease in C, and the lease in Java, which sets it anew with each lock. */
+/* The watchdog's lease in C, and the lease in Java, which sets it again with each lock. */
 #define LEASE_MS 10000
 
 /*

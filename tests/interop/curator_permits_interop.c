@@ -380,8 +380,8 @@ static void waiter_whose_session_expires_queues_again_after_java(void **state)
 }
 
 /*
- * The answers take so much time that the last one, that the gate is open, arrives too late: the
- * permit is asked for again, and Java has passed the gate meanwhile. Neither may wait for the
+ * The answers are so slow that the last one, which says that the gate is open, arrives too late:
+ * the permit is asked for again, and Java has passed the gate meanwhile. Neither may wait for the
  * other.
  */
 static void waiter_that_learns_late_of_its_permit_still_holds_the_permit(void **state)

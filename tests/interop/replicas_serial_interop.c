@@ -64,7 +64,7 @@ static void bring_back(int node)
 	free(port);
 }
 
-/* The clients of the previous stories must not take a node that comes back for the master. */
+/* The clients of the previous stories must not mistake a node that comes back for the master. */
 static int begin_sentinel(void **state)
 {
 	(void)state;

@@ -224,7 +224,7 @@ static void a_replica_that_stops_is_missed_on_its_own_shard(void **state)
 	assert_true(waiter->ended_at - waiter->started_at >= SYNC_MS);
 	waiter_free(waiter);
 	WAIT_UNTIL(!node_has(home, name[0]), SOON_MS);
-	/* Without replicas the same lock can be had. */
+	/* Without replicas the same lock can be acquired. */
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = -1)));
 	ASSERT_OK(hf_lock_release(lock));
 	test_server_thaw(cluster->node[replica]);

@@ -232,7 +232,8 @@ static void kinds_with_several_keys_outlast_an_open_slot(void **state)
 	test_cluster_move_keys(cluster, slot, from, to);
 	let_pass(4000);
 	/*
-	 * Keys that were made anew at the source meanwhile would keep the slot from being closed.
+	 * Keys that were created again at the source meanwhile would keep the slot from being
+	 * closed.
 	 */
 	test_cluster_move_keys(cluster, slot, from, to);
 	test_cluster_close_slot(cluster, slot, from, to);
@@ -264,8 +265,8 @@ static void wake_waiters(int node, const char *lock)
 
 /*
  * Of a lock that is held and waited for, only the lock itself has moved, and the rest is still at
- * the source. What is written anew at the target would be refused by it as BUSYKEY when the rest is
- * moved.
+ * the source. What is written again at the target would be refused by it as BUSYKEY when the rest
+ * is moved.
  */
 static void notes_do_not_stop_a_move(void **state)
 {

@@ -104,8 +104,8 @@ static void lose(struct world *world, enum fault fault, const char *identity)
 }
 
 /*
- * Returns whether it was a hand-over: until the release so much time may have passed on a busy
- * machine that it was an ordinary one. Then the reply to that was lost, which ends the same way.
+ * Returns whether it was a hand-over: on a busy machine the release may have come so late that it
+ * was an ordinary one. Then the reply to that was lost, which ends the same way.
  */
 static bool play(hf_kind kind, enum fault fault)
 {

@@ -1,4 +1,4 @@
-/* Two servers that both take themselves for the master, and clients that are on different sides. */
+/* Two servers that both consider themselves the master, and clients that are on different sides. */
 #include "live/live.h"
 
 #include "support/proxy.h"

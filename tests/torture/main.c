@@ -144,7 +144,7 @@ static void set_counts(struct round *round)
 	close_visit(&visit);
 }
 
-/* Everything can be had again, all permits at once. */
+/* Everything can be acquired again, all permits at once. */
 static int take_and_return(const struct handle *handle, int64_t *ret_count)
 {
 	hf_permit_id ids[PERMITS];

@@ -174,7 +174,7 @@ static void a_refused_sunsubscribe_shifts_no_replies(void **state)
 	assert_int_equal(stats_of(scene.client).reconnects, 0);
 }
 
-/* The reply to the next request must not be taken for that of the fence. */
+/* The reply to the next request must not be mistaken for that of the fence. */
 static void a_refused_fence_ends_the_connection(void **state)
 {
 	(void)state;

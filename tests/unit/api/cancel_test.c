@@ -70,7 +70,7 @@ static void inherited_token_works_in_a_forked_child(void **state)
 {
 	(void)state;
 #ifdef __SANITIZE_THREAD__
-	skip(); /* it believes that a mutex which is initialised anew is still locked */
+	skip(); /* it believes that a mutex which is initialised again is still locked */
 #endif
 	struct hf__call call = {.client = NULL};
 	hf__list_init(&call.in_cancel);
