@@ -9,7 +9,7 @@
 
 #define DIFFERENCES_MAX 32
 
-/* Whom the library is compared with. */
+/* What the library is compared with. */
 enum differences_with { WITH_SERVER, WITH_MODEL, WITH_REDISSON };
 
 /* What one side has after a call. */

@@ -70,7 +70,7 @@ void scene_step(struct scene *scene, const struct sequence_call *call, struct re
 	scene->stretch_began_at = test_now_ms();
 }
 
-/* The latest token is as large as it likes, as long as it is the one on the server. */
+/* The latest token can have any value, as long as it is the one on the server. */
 static long long compare_token(const struct scene *scene, const struct sequence_call *call,
                                long long token)
 {

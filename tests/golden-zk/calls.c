@@ -431,7 +431,7 @@ static void do_set(const struct zk_story_step *step, struct calls_answer *answer
 		snprintf(answer->gives, sizeof answer->gives, "%s", word_for(rc));
 }
 
-/* tryset cb 258: by what is missing to it, which is written only if nobody has written meanwhile */
+/* tryset cb 258: adds the difference, which is written only if nobody has written meanwhile */
 static void do_tryset(const struct zk_story_step *step, struct calls_answer *answer)
 {
 	int64_t total = 0;

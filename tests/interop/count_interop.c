@@ -8,7 +8,7 @@
 /* After this many rounds a party steps aside, so that the others get in. */
 #define STINT 10
 
-/* The number must have passed from Java to C at least this often, or the run was not mixed. */
+/* The number must have passed from Java to C at least this many times, or the run was not mixed. */
 #define FEWEST_CHANGES 10
 
 /* What one party does around each round: a lock, a semaphore with one permit, or nothing. */
@@ -30,7 +30,7 @@ struct party {
 };
 
 /*
- * What C wrote last. The lock under test guards it, so that a failure of the lock is not a data
+ * What C wrote last. The lock under test protects it, so that a failure of the lock is not a data
  * race as well.
  */
 static atomic_llong last_written;

@@ -11,7 +11,7 @@
 #define PARTIES 2
 #define ROUNDS  500
 
-/* The number must have passed from Java to C at least this often, or the run was not mixed. */
+/* The number must have passed from Java to C at least this many times, or the run was not mixed. */
 #define FEWEST_CHANGES 20
 
 /* Longer than an election on a crowded machine. */

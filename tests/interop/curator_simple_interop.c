@@ -159,8 +159,8 @@ static void no_update_under_a_simple_mutex_is_lost(void **state)
 /* ---- a mutex that is free most of the time ---- */
 
 /*
- * A node is made and deleted, and nobody looks for others; or the stories below are about something
- * else.
+ * A node is created and deleted, and nobody asks for a list; otherwise the stories below would be
+ * about something else.
  */
 static void lock_that_was_free_costs_two_requests(void **state)
 {
@@ -203,16 +203,16 @@ static void *look_on(void *arg)
 }
 
 /*
- * A client that had the lock last and finds that nobody came since takes it without looking. Here
- * somebody comes or does not, and the folder stays or goes and its numbers begin again, as chance
- * will have it.
+ * A client that had the lock last, and finds that nobody has taken it since, takes it without a
+ * list. Here others come in between or not, and the folder stays or is deleted, so that its numbers
+ * begin again, all at random.
  */
 static void no_update_is_lost_where_looking_is_left_out(void **state)
 {
 	const struct form *form = *state;
 	struct shared_lock mutex = shared_open(form->kind, form->java);
 	struct visit visit = {.rounds = form->rounds, .pause_ms = 250};
-	static struct onlooker onlooker; /* a test that fails leaves it looking */
+	static struct onlooker onlooker; /* a test that fails leaves it running */
 	memset(&onlooker, 0, sizeof onlooker);
 	snprintf(onlooker.path, sizeof onlooker.path, "%s", mutex.path);
 	onlooker.raw = zk_raw_open(test_zookeeper_host(curator_server, 0), 0);

@@ -168,7 +168,7 @@ static void many_threads_of_java_get_their_rounds(void **state)
 
 /* ---- waiting ---- */
 
-/* One wait after the other, each against a crew that is at it again. */
+/* One wait after the other, each against a crew that is busy again. */
 static void no_wait_of_java_is_long(void **state)
 {
 	struct subject *subject = subject_open(*state);

@@ -269,7 +269,7 @@ static void living_reader_in_c_stays_and_the_dead_one_in_java_goes(void **state)
 	c_takes(lock.read, 0);
 	peer_kill(victim);
 	assert_false(java_tries(lock.write, "t1", WATCHDOG_MS + WATCHDOG_MS / 2));
-	/* A reader that leaves removes those that it takes for dead. */
+	/* A reader that leaves removes those that it considers dead. */
 	java_takes(lock.read, "t1", LONG_MS);
 	java_releases(lock.read, "t1");
 	assert_false(java_tries(lock.write, "t1", 0));

@@ -197,7 +197,7 @@ static void a_stream_that_was_removed_begins_again(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* An entry in the stream of another name is not believed. */
+/* An entry in the stream of another name is ignored. */
 static void entries_of_strangers_are_left_out(void **state)
 {
 	hf_client *client = open_cluster(HF_CLIENT(.history = "yes"));

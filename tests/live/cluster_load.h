@@ -93,7 +93,7 @@ static inline struct load *load_start(char *const names[NAMES])
 	return load;
 }
 
-/* Waits until the threads have counted this often from now on. */
+/* Waits until the threads have counted this many more times. */
 static inline void load_run(struct load *load, int rounds)
 {
 	long long before = atomic_load(&load->rounds);

@@ -151,7 +151,7 @@ static void live_until_nothing_fails(live_fn *live_so, bool only_one)
 		clear_nodes();
 	} while (count >= from);
 	print_message("%ld allocations failed\n", from - 1);
-	/* The life is worth its name only if it asks for memory all over the place. */
+	/* This proves something only if the life allocates memory in many places. */
 	assert_true(from > 40);
 }
 

@@ -299,7 +299,7 @@ static int take_durably(void *arg)
 	return rc;
 }
 
-/* All threads take their locks this often. */
+/* All threads take their locks this many times. */
 static void take_all_durably(hf_client *client, int rounds)
 {
 	struct crowd crowd[THREADS];

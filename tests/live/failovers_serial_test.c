@@ -157,7 +157,7 @@ static bool note_unasked(struct campaign *campaign)
 	return campaign->failovers > before;
 }
 
-/* What a query of the master has shown about a hold that is believed in. */
+/* What a query of the master has shown about a hold that its client trusts. */
 struct sight {
 	struct belief *belief;
 	int64_t until; /* valid-until as published after the query */
@@ -165,7 +165,7 @@ struct sight {
 };
 
 /*
- * The lock was not being released at the time of the query if its holder still believes in it
+ * The lock was not being released at the time of the query if its holder still trusts it
  * afterwards.
  */
 static int look_at_holds(struct campaign *campaign, struct sight *sights)

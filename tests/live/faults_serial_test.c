@@ -79,7 +79,7 @@ static void server_that_comes_back_empty_is_noticed_at_once(void **state)
 /* ---- servers that do not answer ---- */
 
 /*
- * Watches the hold until it is lost, and checks that it was never believed past the time at which
+ * Watches the hold until it is lost, and checks that it was never trusted past the time at which
  * the server may give it away: the lease counts from a request sent before not_after.
  */
 static void expect_lost_in_time(struct rivals *rivals, long long not_after, int64_t lease_ms)

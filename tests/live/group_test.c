@@ -227,7 +227,7 @@ static void lapsed_value_in_a_living_hash_is_free(void **state)
 	ASSERT_OK(hf_lock_acquire(long_lived, NULL));
 	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.lease_ms = 300)));
 	ASSERT_OK(hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = 6000)));
-	/* What the lapsed hold had left is gone with it. */
+	/* What the expired hold had left is gone with it. */
 	assert_int_equal(fields(), 9);
 	ASSERT_RC(hf_lock_release(rivals->mine), HF_ELOST);
 	assert_int_equal(number_of(TEST1, "lock_count"), 1);

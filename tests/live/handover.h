@@ -1,4 +1,6 @@
-/* What the tests of hand-overs share: threads that take turns on one lock, and waiters in a row. */
+/*
+ * What the tests of hand-overs share: threads that take turns on one lock, and waiters in a queue.
+ */
 #ifndef TESTS_LIVE_HANDOVER_H
 #define TESTS_LIVE_HANDOVER_H
 
@@ -149,7 +151,7 @@ static inline void crew_stop(struct crew *crew)
 		assert_int_equal(crew->turns, atomic_load(&crew->taken));
 }
 
-/* ---- a holder, and a row of waiters of the same client ---- */
+/* ---- a holder, and a queue of waiters of the same client ---- */
 
 #define ROW_MAX 6
 
@@ -173,7 +175,7 @@ static inline void row_take(struct row *row, int64_t lease_ms)
 	                                                .wait_ms = SOON_MS)));
 }
 
-/* Adds a waiter to the end of the row. */
+/* Adds a waiter to the end of the queue. */
 static inline struct waiter *row_add(struct row *row, const hf_acquire_options *options)
 {
 	uint64_t waiting = stats_of(row->client).waiting;

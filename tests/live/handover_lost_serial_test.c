@@ -306,7 +306,7 @@ static void cancel_that_comes_before_a_lost_answer_frees_the_lock(void **state)
 	hf_cancel_free(cancel);
 }
 
-/* A hold that was moved without an answer and then taken away is not believed. */
+/* A hold that was moved without an answer and then taken away is not trusted. */
 static void hold_forced_before_a_lost_answer_is_asked_for_again(void **state)
 {
 	struct world world;

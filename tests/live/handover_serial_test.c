@@ -3,7 +3,10 @@
 
 #define TURNS 50
 
-/* A row lasts 50 ms; a machine that is busy with other tests may make that much longer. */
+/*
+ * A series of hand-overs lasts 50 ms; a machine that is busy with other tests may make that much
+ * longer.
+ */
 #define WORST_MS 6000
 
 static void finish(struct crew *crew, hf_client *client, long long keys)
@@ -16,7 +19,7 @@ static void finish(struct crew *crew, hf_client *client, long long keys)
 
 /* ---- others ---- */
 
-/* Takes turns, each against a crew that is at it again, and returns the longest wait. */
+/* Takes turns, each against a crew that is busy again, and returns the longest wait. */
 static long long take_turns(struct crew *crew, hf_lock *lock, int turns)
 {
 	long long worst = 0;
@@ -111,7 +114,7 @@ static void listen_to_crew(bool slow)
 	ASSERT_BETWEEN(test_now_ms() - started_at, 0, TURNS * 600);
 	raw_close(listener);
 	crew_stop(crew);
-	/* Turns of 2 ms each: at most this many fit into the 50 ms of a row. */
+	/* Turns of 2 ms each: at most this many fit into the 50 ms of a series. */
 	hf_stats stats = stats_of(client);
 	ASSERT_BETWEEN(stats.handovers, 0, (stats.releases - stats.handovers) * (slow ? 26 : 64));
 	crew_free(crew);
@@ -126,7 +129,7 @@ static void release_is_published_every_so_often(void **state)
 	listen_to_crew(false);
 }
 
-/* Here the time ends a row, not the number of hand-overs. */
+/* Here the time ends a series, not the number of hand-overs. */
 static void release_is_published_in_time_by_a_slow_crew(void **state)
 {
 	(void)state;
@@ -172,7 +175,9 @@ static void crew_alone_does_not_rest(void **state)
 	WAIT_UNTIL(handovers(client) >= 3000, 60000);
 	crew_stop(crew);
 	hf_stats stats = stats_of(client);
-	/* One release in 65 is an ordinary one at least, and on a slow machine rows are shorter. */
+	/*
+	 * One release in 65 is an ordinary one at least, and on a slow machine series are shorter.
+	 */
 	ASSERT_BETWEEN(stats.handovers, stats.grants / 2, stats.grants * 64 / 65 + 1);
 	crew_free(crew);
 	ASSERT_OK(sync_close(client));

@@ -44,8 +44,8 @@ static uint64_t play_row(hf_client *client, hf_kind kind)
 }
 
 /*
- * A row lasts only a short while, so some releases are ordinary: those are published, and no
- * others.
+ * A series of hand-overs lasts only a short while, so some releases are ordinary: those are
+ * published, and no others.
  */
 static void server_sees_one_hold_that_changes_its_owner(void **state)
 {
@@ -67,7 +67,7 @@ static void server_sees_one_hold_that_changes_its_owner(void **state)
 
 /*
  * Plays a story on a client of its own, again until its release was a hand-over: on a busy machine
- * what comes before may take longer than a row lasts.
+ * what comes before may take longer than a series of hand-overs.
  */
 static void play_hand_over(const hf_client_options *options, void (*play)(struct row *row))
 {
@@ -197,7 +197,9 @@ static void hand_overs_are_counted_and_take_one_command_each(void **state)
 	}
 	hf_stats after = stats_of(client);
 	uint64_t moves = after.handovers - before.handovers;
-	/* A row ends after a short while, which may be over here at any time. */
+	/*
+	 * A series of hand-overs ends after a short while, which may have passed here at any time.
+	 */
 	ASSERT_BETWEEN(moves, 0, 3);
 	assert_int_equal(after.grants - before.grants, 4);
 	assert_int_equal(after.releases - before.releases, 4);

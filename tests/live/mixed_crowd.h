@@ -17,7 +17,7 @@
 #define WATCHDOG_MS 3000
 #define LEASE_MS                                                                                   \
 	20000 /* of holds with a fixed one: long enough that anything left over can be seen */
-#define WEDGED_MS 40000 /* a thread that is not through this long after the end is stuck */
+#define WEDGED_MS 40000 /* a thread that has not finished this long after the end is stuck */
 #define NAMES     3     /* of each stem */
 #define VALUES    4     /* of each group */
 #define CODES     64

@@ -445,7 +445,7 @@ static void asynchronous_waits_end_as_the_others_do(void **state)
 	ASSERT_OK(hf_lock_acquire_async(multi, HF_ACQUIRE(.owner = owner, .lease_ms = 3000),
 	                                note_done, &done));
 	WAIT_UNTIL(stats_of(world.far_one).waiting == 1, SOON_MS);
-	/* The call has the members itself: the handle may go. */
+	/* The call has the members itself, so the handle can be closed. */
 	hf_lock_close(multi);
 	ASSERT_OK(hf_lock_release(taken));
 	await_done(&done, 0);

@@ -404,7 +404,7 @@ static void acquire_after_a_loss_starts_over(void **state)
 	end(&world);
 }
 
-/* Waits for b with a in hand, loses a, and is let in to b after that was noticed. */
+/* Waits for b while it holds a, loses a, and is granted b after that was noticed. */
 static void lose_one_while_waiting(int64_t lease_ms)
 {
 	struct world world;

@@ -36,7 +36,7 @@ static void live_until_nothing_fails(live_fn *live_so, const char *url, bool onl
 		raw_ok(raw, "SCRIPT", "FLUSH", NULL);
 	} while (count >= from);
 	raw_close(raw);
-	/* The life is worth its name only if it asks for memory all over the place. */
+	/* This proves something only if the life allocates memory in many places. */
 	assert_true(from > 20);
 }
 

@@ -587,7 +587,7 @@ static void permits_of_a_killed_process_come_back_after_one_lease(void **state)
 struct crowd {
 	hf_permits *permits;
 	int n;
-	int *counter; /* guarded by the permits only, or NULL */
+	int *counter; /* protected by the permits only, or NULL */
 	int result;
 };
 

@@ -107,7 +107,7 @@ static void client_comes_back_where_a_handshake_takes_longer_than_the_lease(void
 	end(&world);
 }
 
-/* ---- connections that the server does not know to be over ---- */
+/* ---- connections of which the server does not know that they have ended ---- */
 
 /* The server's number of the client's connection, 0 if it has none. */
 static long long find_connection(struct world *world)

@@ -123,7 +123,7 @@ static void live_until_nothing_fails(enum shortage how)
 	do
 		count = live_short_of_memory(++from, how);
 	while (count >= from);
-	/* The life is worth its name only if it asks for memory all over the place. */
+	/* This proves something only if the life allocates memory in many places. */
 	assert_true(from > 60);
 }
 

@@ -73,7 +73,7 @@ static void levels_taken_while_a_server_is_dead_are_all_given_back(void **state)
 	take_everywhere(&side);
 	test_server_kill(server[2]);
 	/*
-	 * These find the server away: first while its hold is still believed, then when it is lost.
+	 * These find the server away: first while its hold is still trusted, then when it is lost.
 	 */
 	acquire_levels(&side, 2);
 	WAIT_UNTIL(seen_count(&side.seen, HF_LOST) == 1, SOON_MS);

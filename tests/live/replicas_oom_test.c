@@ -50,7 +50,7 @@ static void live_until_nothing_fails(live_fn *live_so, const char *url, bool onl
 		raw_ok(master, "SCRIPT", "FLUSH", NULL);
 	} while (count >= from);
 	print_message("%ld allocations failed\n", from - 1);
-	/* The life is worth its name only if it asks for memory all over the place. */
+	/* This proves something only if the life allocates memory in many places. */
 	assert_true(from > 20);
 }
 

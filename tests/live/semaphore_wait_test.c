@@ -194,7 +194,7 @@ static void permits_of_a_killed_process_are_gone(void **state)
 struct crowd {
 	hf_semaphore *semaphore;
 	int64_t permits;
-	int *counter; /* guarded by the permits only */
+	int *counter; /* protected by the permits only */
 	int result;
 };
 

@@ -146,7 +146,7 @@ static void split_end(struct split *split)
 
 /*
  * The creation is done, its answer lost, and the only server in reach has not heard of it yet. It
- * is cut off from the leader until the client knocks at its door.
+ * is cut off from the leader until the client connects to it.
  */
 static void lose_answer_and_move(struct split *split)
 {

@@ -113,7 +113,7 @@ static void server_that_starts_again_still_has_the_barrier(void **state)
 	assert_false(waiter_is_over(guest));
 	ASSERT_OK(hf_barrier_remove(gate.theirs));
 	waiter_join(guest, 0);
-	/* The eye's connection is of no use any more. */
+	/* The eye's connection is useless now. */
 	zk_raw_drop(gate.world.eye);
 	gate.world.eye = zk_raw_open(test_zookeeper_host(gate.world.zookeeper, 0), 0);
 	gate_end(&gate);

@@ -398,7 +398,7 @@ static void barrier_set_again_stops_later_waiters(void **state)
 	end(&pair);
 }
 
-/* A loop that waits for a moment again and again must gather neither watches nor memory. */
+/* A loop that waits for a moment again and again must accumulate neither watches nor memory. */
 static void waits_that_time_out_do_not_pile_up(void **state)
 {
 	size_t used = 0;

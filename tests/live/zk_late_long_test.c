@@ -1,5 +1,6 @@
 /*
- * Answers that arrive late, when what they speak of is given back, gone, or held by another client.
+ * Late answers about something that has meanwhile been given back, deleted, or taken by another
+ * client.
  */
 #include "live/zk_faults.h"
 

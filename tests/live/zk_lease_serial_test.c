@@ -21,7 +21,7 @@ static void release_in_the_moment_of_the_end_is_answered(void **state)
 	(void)state;
 	for (int i = 0; i < ROUNDS; i++) {
 		int taken = hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = 30));
-		assert_true(taken == 0 || taken == HF_ELOST); /* it may be over at once */
+		assert_true(taken == 0 || taken == HF_ELOST); /* it may have expired at once */
 		spin_until(test_now_ms() + hf_lock_remaining(lock, NULL) - i % 3);
 		int rc = hf_lock_release(lock);
 		released += rc == 0;

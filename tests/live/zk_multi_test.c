@@ -68,7 +68,7 @@ static void end(void)
 
 #define MULTI_STORY(name) cmocka_unit_test_setup_teardown(name, sweep_both, close_world)
 
-/* Makes one lock of the members, and closes their handles: it has them itself. */
+/* Makes one lock of the members, and closes their handles, of which the multi lock has copies. */
 static hf_lock *combine(hf_lock *first, hf_lock *second)
 {
 	hf_lock *multi = NULL;

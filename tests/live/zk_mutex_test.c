@@ -338,7 +338,7 @@ static void waiter_in_the_middle_that_leaves_wakes_nobody_early(void **state)
 	close_both(lock, client);
 }
 
-/* A loop that tries for a moment again and again must not gather watches. */
+/* A loop that tries for a moment again and again must not accumulate watches. */
 static void waits_that_end_in_vain_do_not_pile_up_watches(void **state)
 {
 	struct rivals *rivals = open_zk_rivals(HF_REENTRANT, "orders");

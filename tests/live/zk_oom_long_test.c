@@ -1,6 +1,6 @@
 /*
- * Fails every allocation of a ZooKeeper client's life in turn; nothing may crash, hang, leak, be
- * left on the server or be said that is not so.
+ * Fails every allocation of a ZooKeeper client's life in turn; nothing may crash, hang, leak, stay
+ * on the server or be reported wrongly.
  *
  * Only what this program itself asks for can fail: the linker puts functions of ours between its
  * objects and the C library. ZooKeeper's own library is loaded later, by dlopen, and keeps the real
@@ -580,7 +580,7 @@ static bool live_until_nothing_fails(struct life *life, const struct kind *kind,
 	if (count >= 0)
 		(void)fprintf(stderr, "%s, %s: %ld allocations\n", kind->name, shortage_names[how],
 		              count);
-	/* The life is worth its name only if it asks for memory all over the place. */
+	/* This proves something only if the life allocates memory in many places. */
 	return count > 10;
 }
 

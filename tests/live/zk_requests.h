@@ -57,7 +57,7 @@ static inline void taker_take(struct taker *taker, struct zk_raw *eye, const cha
 	taker->session = stat.owner;
 }
 
-/* Takes and releases it this often in a folder that does not exist yet; numbers begin at 0. */
+/* Takes and releases it this many times in a folder that does not exist yet; numbers begin at 0. */
 static inline void taker_begin(struct taker *taker, hf_kind kind, const char *name, int times)
 {
 	char folder[100];

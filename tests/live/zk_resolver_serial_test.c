@@ -130,7 +130,7 @@ static void name_is_looked_up_and_the_lock_taken(void **state)
 	hf_lock *lock = open_lock(client, "orders");
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	ASSERT_OK(hf_lock_release(lock));
-	/* Or the other stories are about nothing. */
+	/* Otherwise the other stories prove nothing. */
 	assert_true(atomic_load(&looked_up) > before);
 	hf_lock_close(lock);
 	close_in_time(client);

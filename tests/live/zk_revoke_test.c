@@ -88,7 +88,7 @@ static void holder_is_notified_once_for_each_request(void **state)
 	assert_int_equal(strncmp(rivals->seen.owner, owner, 36), 0);
 	ASSERT_CONTAINS(rivals->seen.detail, "asked for");
 	assert_true(rivals->seen.remaining[0] > 0);
-	/* It is only a wish. */
+	/* It is only a request. */
 	assert_int_equal(hf_lock_state(rivals->mine, NULL), HF_HELD);
 	assert_true(hf_lock_remaining(rivals->mine, NULL) > 0);
 	hf_stats stats = stats_of(rivals->one);

@@ -161,7 +161,7 @@ static void library_without_tls_is_named_with_the_ways_out(void **state)
 	expect_refused(secure_url, &options, HF_ENOTSUP, LIBRARY " was built without TLS");
 	ASSERT_CONTAINS(hf_error_detail(), "built with OpenSSL");
 	ASSERT_CONTAINS(hf_error_detail(), "zk:// and a local tunnel");
-	/* To connect later changes nothing about it. */
+	/* Connecting later makes no difference. */
 	options.lazy = 1;
 	expect_refused(secure_url, &options, HF_ENOTSUP, LIBRARY " was built without TLS");
 }

@@ -1,4 +1,4 @@
-/* Answers that are lost or come late on ZooKeeper, while the nodes they speak of change. */
+/* Answers that are lost or come late on ZooKeeper, while the nodes that they are about change. */
 #include "live/barrier.h"
 #include "live/zk_permits_faults.h"
 

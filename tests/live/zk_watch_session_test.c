@@ -1,4 +1,4 @@
-/* Watches of waiters that gave up: neither the server nor the client gathers them. */
+/* Watches of waiters that gave up: neither the server nor the client accumulates them. */
 #include "live/zk.h"
 
 #define MANY    300

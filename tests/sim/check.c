@@ -359,7 +359,7 @@ static void check_released(struct client *client, struct owner *owner, struct ca
 		           (long long)call->op.number, levels->open);
 }
 
-/* Answers arrive in order, so nothing that is believed now was granted after the forced release. */
+/* Answers arrive in order, so nothing that is trusted now was granted after the forced release. */
 static void check_forced(struct client *client, const struct call *call)
 {
 	for (int i = 0; i < client->owners && call->op.result == 0 && call->op.number; i++)

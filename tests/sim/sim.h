@@ -324,7 +324,7 @@ bool client_idle(const struct client *client);
 /* ---- faults.c ---- */
 void faults_choose(struct world *world);
 bool faults_happens(struct world *world, struct client *client, int chance);
-/* A step of the protocol was taken for this client: something may befall it. */
+/* A step of the protocol was taken for this client: a fault may happen to it. */
 void faults_step(struct world *world, struct client *client);
 int64_t faults_latency(struct world *world);
 

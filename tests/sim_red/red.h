@@ -103,7 +103,7 @@ struct red {
 	} set[SETS];
 	struct world world[SERVERS];
 	int64_t frozen_until[SERVERS];
-	int64_t fault_at[SERVERS]; /* when something befalls the server next */
+	int64_t fault_at[SERVERS]; /* when the next fault of the server happens */
 	struct process process[PROCESSES];
 	uint64_t next_wire;
 	struct red_line line[RED_LINES];

@@ -1,5 +1,6 @@
 /*
- * The beliefs of many processes to hold locks, noted in shared memory, and the judgement of them.
+ * What many processes believe about the locks they hold, recorded in shared memory, and how these
+ * beliefs are judged.
  */
 #include "support/beliefs.h"
 

@@ -1,5 +1,6 @@
 /*
- * The beliefs of many processes to hold locks, noted in shared memory, and the judgement of them.
+ * What many processes believe about the locks they hold, recorded in shared memory, and how these
+ * beliefs are judged.
  */
 #ifndef TESTS_SUPPORT_BELIEFS_H
 #define TESTS_SUPPORT_BELIEFS_H
@@ -21,8 +22,8 @@ enum belief_end {
 };
 
 /*
- * One grant, and how long its holder believed in it. Times are in microseconds of CLOCK_BOOTTIME.
- * Java writes these records as well, so all numbers have eight bytes.
+ * One grant, and how long its holder believed that it held the lock. Times are in microseconds of
+ * CLOCK_BOOTTIME. Java writes these records as well, so all numbers have eight bytes.
  */
 struct belief {
 	int64_t name;                /* index in the log */

@@ -557,7 +557,7 @@ static void add_slots_in_chunks(struct raw *raw, int begin, int end)
 	}
 }
 
-/* Each master claims its share. Epochs of their own spare the masters a quarrel about them. */
+/* Each master claims its share. Epochs of their own prevent conflicts among the masters. */
 static void claim_slots(const struct test_cluster *cluster, int node)
 {
 	char first[12], last[12], epoch[12];
@@ -575,7 +575,9 @@ static void claim_slots(const struct test_cluster *cluster, int node)
 	raw_close(raw);
 }
 
-/* Every node meets every other, which is faster than waiting until the word has spread. */
+/*
+ * Every node meets every other, which is faster than waiting until they have heard of each other.
+ */
 static void meet_all(const struct test_cluster *cluster)
 {
 	for (int i = 0; i < cluster->count; i++) {

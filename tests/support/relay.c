@@ -130,8 +130,8 @@ static void accept_link(struct relay *relay, int line)
 
 /*
  * A caller whose connection is refused may try again at once. Here the connection is accepted
- * already, and the caller would take its end for something else. So callers wait for a program that
- * is about to listen.
+ * already, and the caller would misinterpret its end. So callers wait for a program that is about
+ * to listen.
  */
 static void connect_link(struct relay *relay, struct link *link)
 {

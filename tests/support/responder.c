@@ -1,6 +1,6 @@
 /*
- * The thread that answers by rules. The mutex guards everything except for the descriptors it waits
- * on.
+ * The thread that answers by rules. The mutex protects everything except for the descriptors it
+ * waits on.
  */
 #include "support/responder.h"
 

@@ -51,7 +51,7 @@ int test_sentinels_next(const struct test_sentinels *group, int before);
 void test_sentinels_settle(const struct test_sentinels *group);
 
 /*
- * Makes nodes that take themselves for masters replicas again at once, which Sentinels do only
+ * Makes nodes that consider themselves masters replicas again at once, which Sentinels do only
  * after some seconds. Waits until the Sentinels have finished and both other nodes are replicas of
  * the master, and returns that.
  */

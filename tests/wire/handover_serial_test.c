@@ -96,7 +96,7 @@ static void pair_drop(struct pair *pair)
 	pair_free(pair);
 }
 
-/* On a busy machine the time may be over before the release; then the test tries again. */
+/* On a busy machine the time may have passed before the release; then the test tries again. */
 static struct pair *pair_start_kind(const struct script_step *steps, hf_kind kind,
                                     const hf_client_options *options)
 {
@@ -474,7 +474,7 @@ static void number_is_not_a_grant(void **state)
 	pair_finish(pair);
 }
 
-/* ---- the end of a row ---- */
+/* ---- the end of a series ---- */
 
 /* Starts a pair whose first hold is too old for a hand-over. */
 static struct pair *pair_start_old(const struct script_step *steps)

@@ -1,4 +1,4 @@
-/* Checks how a lock is asked for, waited for, and not got. */
+/* Checks how a lock is asked for, waited for, and not granted. */
 #include "fake.h"
 
 /* ---- the first ask ---- */

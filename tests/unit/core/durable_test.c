@@ -3,7 +3,7 @@
 
 #include "fake.h"
 
-/* The longest that a sync lasts: one before it, its own, and the answer. */
+/* The longest that a sync can take: the previous one, its own time, and the answer. */
 #define LIMIT (2 * FAKE_SYNC + FAKE_TIMEOUT)
 
 static struct hf__op *ask(struct fake *fake, uint64_t owner, int64_t wait_ms, int16_t replicas)
@@ -532,7 +532,7 @@ static void closing_releases_a_hold_that_is_synced(void **state)
 	check_result(close, 0);
 }
 
-/* The lease may be over when the replicas answer: the next ask renews it. */
+/* The lease may have expired when the replicas answer: the next ask renews it. */
 static void grant_whose_lease_is_over_is_asked_for_again(void **state)
 {
 	struct fake *fake = *state;

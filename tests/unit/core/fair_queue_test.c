@@ -31,7 +31,7 @@ static struct row line_up(struct fake *fake)
 	return row;
 }
 
-/* The holder releases it, and learns whose turn it is; 0: nobody's of this process. */
+/* The holder releases it, and learns whose turn it is; 0: it is nobody's turn in this process. */
 static void give_up(struct fake *fake, const struct row *row, uint64_t next)
 {
 	struct hf__op *release = call_on(fake, row->lock, HF__OP_RELEASE, HOLDER);

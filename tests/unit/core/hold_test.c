@@ -1,4 +1,4 @@
-/* Checks what is believed of a hold: how long, how deep, and how it ends. */
+/* Checks what a client assumes about a hold: how long it lasts, its levels, and how it ends. */
 #include "fake.h"
 
 static struct hf__op *extend(struct fake *fake, uint64_t owner, int64_t lease_ms)

@@ -1,4 +1,4 @@
-/* Checks queries and release by force: what is asked, believed, repeated and given up. */
+/* Checks queries and release by force: what is asked, trusted, repeated and given up. */
 #include "fake.h"
 
 static struct hf__op *ask(struct fake *fake, enum hf__op_verb verb, uint64_t owner)

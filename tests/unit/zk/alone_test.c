@@ -136,8 +136,8 @@ static void more_transactions_than_numbers_mean_that_the_folder_was_created_agai
 		leave_alone(bench, number, EPOCH(1) + 1000);
 		assert_true(is_alone(bench, number + 1, EPOCH(1) + 1000 + 2));
 		/*
-		 * The old node and the folder removed, the folder made, as many nodes in it as
-		 * there were, and ours: what it takes at the least.
+		 * The least that it takes: the old node and the folder are removed, the folder is
+		 * created again, and in it as many nodes as there were, and ours.
 		 */
 		int64_t again = 1 + 1 + 1 + (number + 1) + 1;
 		assert_false(is_alone(bench, number + 1, EPOCH(1) + 1000 + again));

@@ -1,6 +1,6 @@
 /*
- * Checks what is believed of a session against a model of an ensemble: a client at a follower, the
- * leader's pings, and a network that may fail right after any answer.
+ * Checks what is assumed about a session against a model of an ensemble: a client at a follower,
+ * the leader's pings, and a network that may fail right after any answer.
  */
 #include <stdbool.h>
 #include <stdio.h>

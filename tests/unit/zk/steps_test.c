@@ -483,7 +483,7 @@ static void search_that_is_refused_fails_the_clean_up(void **state)
 	refuse_search_for(&bench->settle);
 }
 
-/* Newer servers refuse to say whether a node exists; it must not be taken for gone. */
+/* Newer servers refuse to say whether a node exists; it must not be considered gone. */
 static void found_node_that_may_not_be_read_fails_the_ask(void **state)
 {
 	char name[2 * HF__QUEUE_NAME];
