@@ -29,9 +29,10 @@ static void describe(const hf_client_options *options, char ret_text[HF__DESCRIP
 	if (!options->describe)
 		return;
 	(void)gethostname(host, sizeof host - 1);
-	(void)snprintf(ret_text, HF__DESCRIPTION_SIZE, "%.64s\n%ld\n%.300s", host, (long)getpid(),
+	int start = snprintf(ret_text, HF__DESCRIPTION_SIZE, "%.64s\n%ld\n", host, (long)getpid());
+	(void)snprintf(ret_text + start, (size_t)(HF__DESCRIPTION_SIZE - start), "%.300s",
 	               options->describe);
-	for (char *at = strrchr(ret_text, '\n') + 1; *at; at++)
+	for (char *at = ret_text + start; *at; at++)
 		if ((unsigned char)*at < 0x20)
 			*at = ' ';
 }

@@ -36,6 +36,22 @@ static void since_is_the_server_time_of_the_grant_for_every_kind(void **state)
 	ASSERT_OK(sync_close(client));
 }
 
+/* A note has four lines, and other programs read them. */
+static void control_characters_of_a_text_become_spaces(void **state)
+{
+	hf_client *client = sync_open(HF_CLIENT(.describe = "a\033[2J\nb\tc\n"));
+	hf_lock *lock = NULL;
+	(void)state;
+	ASSERT_OK(hf_lock_open(client, HF_REENTRANT, "orders", &lock));
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = 20000)));
+	struct facts facts = inspect(client, "orders");
+	assert_int_equal(facts.pid[0], getpid());
+	assert_string_equal(facts.text[0], "a [2J b c ");
+	ASSERT_OK(hf_lock_release(lock));
+	hf_lock_close(lock);
+	ASSERT_OK(sync_close(client));
+}
+
 static void since_is_known_of_permits(void **state)
 {
 	hf_client *client = sync_open(HF_CLIENT(.describe = "nightly"));
@@ -194,6 +210,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		SYNC_STORY(since_is_the_server_time_of_the_grant_for_every_kind),
+		SYNC_STORY(control_characters_of_a_text_become_spaces),
 		SYNC_STORY(since_is_known_of_permits),
 		SYNC_STORY(a_nested_level_and_a_renewal_keep_since),
 		SYNC_STORY(a_hand_over_begins_a_new_hold),
