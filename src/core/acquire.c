@@ -750,8 +750,8 @@ void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now)
 
 void hf__acquire_extend(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	struct hf__hold *hold = hf__hold_find(op->lock, op->want.owner);
-	if (!hold || (hold->state != HF__HOLD_HELD && hold->state != HF__HOLD_LOST)) {
+	struct hf__hold *hold = hf__hold_find_granted(op->lock, op->want.owner);
+	if (!hold) {
 		hf__op_finish(core, op, HF_ENOTHELD, "%s: not held by this owner", op->lock->name);
 	} else if (hf__hold_is_busy(hold)) {
 		hf__lock_park(core, op);

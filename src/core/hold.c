@@ -117,6 +117,22 @@ struct hf__hold *hf__hold_find(struct hf__lock *lock, uint64_t owner)
 	return lost ? lost : cleaning;
 }
 
+struct hf__hold *hf__hold_find_granted(struct hf__lock *lock, uint64_t owner)
+{
+	struct hf__hold *lost = NULL, *held = lock->held;
+	struct hf__list *link;
+	if (held && held->owner == owner && held->state == HF__HOLD_HELD)
+		return held;
+	hf__list_each (link, &lock->holds) {
+		struct hf__hold *hold = hf__list_item(link, struct hf__hold, link);
+		if (hold->owner == owner && hold->state == HF__HOLD_HELD)
+			return hold;
+		if (hold->owner == owner && hold->state == HF__HOLD_LOST)
+			lost = hold;
+	}
+	return lost;
+}
+
 static struct hf__hold *make_hold(struct hf__lock *lock)
 {
 	/* Unlike malloc(), glibc's calloc() does not reuse memory that was freed just before. */

@@ -116,6 +116,8 @@ static inline bool hf__hold_leaves_traces(const struct hf__hold *hold)
 /* The lease with which the watchdog renews it. */
 int64_t hf__hold_renew_lease(const struct hf__core *core, const struct hf__hold *hold);
 struct hf__hold *hf__hold_find(struct hf__lock *lock, uint64_t owner);
+/* What this owner can release: the hold that it has, or else the one that it has lost; or NULL. */
+struct hf__hold *hf__hold_find_granted(struct hf__lock *lock, uint64_t owner);
 /* NULL without memory. */
 struct hf__hold *hf__hold_new(struct hf__core *core, struct hf__lock *lock, uint64_t owner);
 /* The wire owner of this owner's write hold, inside which it may read; 0 if there is none. */

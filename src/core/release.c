@@ -175,12 +175,17 @@ static void on_refused(struct hf__core *core, struct hf__op *op, struct hf__hold
 		finish_refused(core, op, hold, answer, now);
 }
 
-/* The server could only say who holds the lock now, which is not worth waiting for. */
+/*
+ * Without a connection. The server could only say who holds the lock now, which is not worth
+ * waiting for. And while the owner acquires the lock again, so that a grant meets no release.
+ */
 bool hf__release_end_lost(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
-	const struct hf__lock *lock = hold->cmd.lock;
+	struct hf__lock *lock = hold->cmd.lock;
 	bool releases = hold->op && hold->op->want.verb == HF__OP_RELEASE;
-	if (hold->state != HF__HOLD_LOST || !releases || hold->cmd.in_flight || lock->link->up)
+	if (hold->state != HF__HOLD_LOST || !releases || hold->cmd.in_flight)
+		return false;
+	if (lock->link->up && hf__hold_find(lock, hold->owner) == hold)
 		return false;
 	finish_lost(core, hold->op, hold, NULL, 0, now);
 	return true;
@@ -300,8 +305,8 @@ void hf__release_on_not_moved(struct hf__core *core, struct hf__lock *lock, uint
 
 struct hf__hold *hf__release_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	struct hf__hold *hold = hf__hold_find(op->lock, op->want.owner);
-	if (!hold || (hold->state != HF__HOLD_HELD && hold->state != HF__HOLD_LOST)) {
+	struct hf__hold *hold = hf__hold_find_granted(op->lock, op->want.owner);
+	if (!hold) {
 		hf__op_finish(core, op, HF_ENOTHELD, "%s: not held by this owner", op->lock->name);
 		return NULL;
 	}

@@ -430,7 +430,7 @@ static void doctor_warns_of_sessions_below_two_ticks(void **state)
 	test_zookeeper_stop(three);
 }
 
-/* A node and a look at it need two round trips, which take longer than the first contest here. */
+/* A node needs more than one round trip, and these take longer than the first contest here. */
 static void a_slow_network_is_not_a_fault(void **state)
 {
 	(void)state;

@@ -182,6 +182,25 @@ static void failed_acquire_does_not_end_a_lost_hold(void **state)
 	check_result(fake_release(fake, 1), HF_ENOTHELD);
 }
 
+/* The levels stay lost until there is a grant. */
+static void release_during_the_next_acquire_reports_the_loss(void **state)
+{
+	struct fake *fake = *state;
+	(void)fake_hold(fake, 1, 1000);
+	fake_advance(fake, 1000);
+	struct hf__op *op = fake_acquire_for(fake, 1, 1000);
+	(void)check_sent(fake, HF__ASK, 1);
+	check_result(extend(fake, 1, 5000), HF_ELOST);
+	check_result(fake_release(fake, 1), HF_ELOST);
+	check_result(fake_release(fake, 1), HF_ENOTHELD);
+	fake_answer(fake, HF__GRANTED);
+	check_result(op, 0);
+	assert_int_equal(fake_state(fake, 1), HF_HELD);
+	op = fake_release(fake, 1);
+	fake_answer(fake, HF__DONE);
+	check_result(op, 0);
+}
+
 static void grant_after_a_loss_starts_over(void **state)
 {
 	struct fake *fake = *state;
@@ -681,6 +700,7 @@ int main(void)
 		fake_test(release_of_a_lost_hold_says_why_and_names_the_holder),
 		fake_test(lost_hold_that_is_cleaned_up_does_not_hide_the_next_one),
 		fake_test(failed_acquire_does_not_end_a_lost_hold),
+		fake_test(release_during_the_next_acquire_reports_the_loss),
 		fake_test(grant_after_a_loss_starts_over),
 		fake_test(release_of_a_lost_hold_does_not_wait_for_a_connection),
 		fake_test(release_of_a_lost_hold_ends_with_its_connection),
