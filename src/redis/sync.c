@@ -432,6 +432,8 @@ static void follow_master(struct hf__sync *sync)
 	conn->port_number = master->port_number;
 	conn->address[0] = master->worked;
 	conn->addresses = 1;
+	snprintf(sync->shown, sizeof sync->shown, "%.200s (second connection, for WAIT)",
+	         master->shown);
 }
 
 static struct hf__sync *make(struct hf__conn *master)
@@ -454,8 +456,6 @@ static struct hf__sync *make(struct hf__conn *master)
 	sync->wait.verb = HF__REDIS_WAIT;
 	sync->conn.link = master->link;
 	sync->conn.limit_ms = master->redis->config->connect_timeout_ms;
-	snprintf(sync->shown, sizeof sync->shown, "%.200s (second connection, for WAIT)",
-	         master->shown);
 	sync->conn.shown = sync->shown;
 	if (master->tls && hf__tls_share(master->tls, &sync->conn.tls)) {
 		hf__sync_free(sync);
