@@ -12,8 +12,8 @@ export HF_TEST_SERVER ?= $(shell command -v redis-server || command -v valkey-se
 # The builds below have their own job control and their own variables.
 unexport MAKEFLAGS
 
-# $(call build,PRESET,TARGETS): configures the preset and builds the targets.
-build = tools/configure $(1) $(CONFIGURE) && cmake --build build/$(1) -j $(JOBS) --target $(2)
+# $(call build,PRESET,TARGETS): configures the preset and builds the targets, while no other make does.
+build = flock build/$(1).lock sh -c 'tools/configure $(1) $(CONFIGURE) && cmake --build build/$(1) -j $(JOBS) --target $(2)'
 
 all: need-build maybe-zkheaders maybe-programs ## build the library, the command, the examples and the benchmarks (the default)
 	@$(call build,release,holdfast holdfast_static holdfast_command holdfast_programs examples bench)
