@@ -207,9 +207,9 @@ static void lose_link(struct hf__conn *conn, int error, const char *why, int64_t
 		conn->failures++;
 	close_connection(conn);
 	conn->state = HF__CONN_IDLE;
-	conn->user->down(conn, error, reason, now);
+	conn->user->on_down(conn, error, reason, now);
 	answer_all(conn, &waiting, offered, error, reason, now);
-	if (conn->state == HF__CONN_IDLE && conn->user->wants(conn))
+	if (conn->state == HF__CONN_IDLE && conn->user->is_wanted(conn))
 		schedule(conn, now);
 }
 
@@ -222,8 +222,8 @@ static void fail_round(struct hf__conn *conn, int64_t now)
 	if (conn->redis->config->embedded)
 		conn->addresses = 0;
 	conn->state = HF__CONN_IDLE;
-	conn->user->failed(conn, conn->round.error, reason, now);
-	if (conn->state == HF__CONN_IDLE && conn->user->wants(conn))
+	conn->user->on_failed(conn, conn->round.error, reason, now);
+	if (conn->state == HF__CONN_IDLE && conn->user->is_wanted(conn))
 		schedule(conn, now);
 }
 
@@ -639,7 +639,7 @@ void hf__conn_show_server(const struct hf__conn *conn, char *ret_text, size_t si
 		snprintf(ret_text, size, "%s", conn->shown);
 }
 
-void hf__conn_up(struct hf__conn *conn, int64_t now)
+void hf__conn_on_greeted(struct hf__conn *conn, int64_t now)
 {
 	char address[64];
 	assert(conn->state == HF__CONN_GREETING);
@@ -650,5 +650,5 @@ void hf__conn_up(struct hf__conn *conn, int64_t now)
 	show_address(conn, &conn->worked, address, sizeof address);
 	hf__log_write(conn->redis->core, HF_LOG_INFO, "connected to %s%s%s", conn->shown,
 	              address[0] ? " at " : "", address);
-	conn->user->up(conn, now);
+	conn->user->on_up(conn, now);
 }

@@ -194,7 +194,7 @@ static const struct hf__list *list_waiting(void *backend)
 {
 	assert(backend);
 	const struct hf__redis *redis = backend;
-	return redis->cluster ? hf__cluster_waiting(redis->cluster) : &redis->master.waiting;
+	return redis->cluster ? hf__cluster_list_waiting(redis->cluster) : &redis->master.waiting;
 }
 
 static void turn(void *backend, int64_t now)

@@ -107,33 +107,33 @@ static void ask(struct hf__scout *scout, int64_t now)
 
 /* ---- the connection ---- */
 
-static struct hf__scout *of(const struct hf__conn *conn)
+static struct hf__scout *scout_of(const struct hf__conn *conn)
 {
 	return hf__list_item(conn, struct hf__scout, seek.conn);
 }
 
 /* The probe is that of Redisson: both sides must decide alike. */
-static void up(struct hf__conn *conn, int64_t now)
+static void on_up(struct hf__conn *conn, int64_t now)
 {
 	static const char *const words[] = {"PUBSUB", "SHARDNUMSUB", "0"};
-	struct hf__scout *scout = of(conn);
+	struct hf__scout *scout = scout_of(conn);
 	if (!scout->has_probed && scout->redis->config->sharded == HF__SHARDED_AUTO)
 		hf__seek_ask(&scout->seek, &scout->probe, words, 3);
 	ask(scout, now);
 }
 
-static void down(struct hf__conn *conn, int error, const char *why, int64_t now)
+static void on_down(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
-	struct hf__scout *scout = of(conn);
+	struct hf__scout *scout = scout_of(conn);
 	scout->ask.in_flight = false;
 	scout->probe.in_flight = false;
 	if (!conn->abandoned)
 		try_next(scout, error, why, now);
 }
 
-static void failed(struct hf__conn *conn, int error, const char *why, int64_t now)
+static void on_failed(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
-	try_next(of(conn), error, why, now);
+	try_next(scout_of(conn), error, why, now);
 }
 
 static void refuse(struct hf__scout *scout, const char *text, size_t length, int64_t now)
@@ -180,7 +180,7 @@ static void handle_map(struct hf__scout *scout, const char *bytes, int64_t now)
 		              now);
 		return;
 	}
-	hf__seek_found(&scout->seek);
+	hf__seek_succeed(&scout->seek);
 }
 
 /*
@@ -207,10 +207,10 @@ static void handle_probe(struct hf__scout *scout, const char *bytes, int64_t now
 		              "+pubsub|shardnumsub, or set sharded=on or sharded=off");
 }
 
-static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
+static void on_reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
 {
-	struct hf__scout *scout = of(conn);
-	hf__input_answered(conn, cmd);
+	struct hf__scout *scout = scout_of(conn);
+	hf__input_finish_cmd(conn, cmd);
 	cmd->in_flight = false;
 	conn->failures = 0;
 	conn->answered = true;
@@ -220,19 +220,19 @@ static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes,
 		handle_probe(scout, bytes, now);
 }
 
-static void push(struct hf__conn *conn, const char *bytes, int64_t now)
+static void on_push(struct hf__conn *conn, const char *bytes, int64_t now)
 {
 	(void)conn;
 	(void)bytes;
 	(void)now;
 }
 
-static const struct hf__conn_user user = {.up = up,
-                                          .down = down,
-                                          .failed = failed,
-                                          .wants = hf__seek_wants,
-                                          .reply = reply,
-                                          .push = push};
+static const struct hf__conn_user user = {.on_up = on_up,
+                                          .on_down = on_down,
+                                          .on_failed = on_failed,
+                                          .is_wanted = hf__seek_is_wanted,
+                                          .on_reply = on_reply,
+                                          .on_push = on_push};
 
 /* ---- what the cluster calls ---- */
 

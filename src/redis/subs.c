@@ -273,7 +273,7 @@ void hf__subs_reroute_slot(struct hf__redis *redis, uint16_t slot)
 	move_all(&moving);
 }
 
-void hf__subs_ended(struct hf__conn *conn, const char *channel, size_t length, int64_t now)
+void hf__subs_on_ended(struct hf__conn *conn, const char *channel, size_t length, int64_t now)
 {
 	struct hf__sub *sub = find_sub(conn->redis, conn, channel, length);
 	if (!sub || !sub->subscribed)
@@ -306,8 +306,8 @@ static void wake_all(struct hf__redis *redis, struct hf__sub *sub, int64_t numbe
 		              now);
 }
 
-void hf__subs_message(struct hf__conn *conn, const char *channel, size_t length, int64_t number,
-                      int64_t now)
+void hf__subs_on_message(struct hf__conn *conn, const char *channel, size_t length, int64_t number,
+                         int64_t now)
 {
 	struct hf__sub *sub = find_sub(conn->redis, conn, channel, length);
 	if (sub)

@@ -132,7 +132,7 @@ static void redirect(struct hf__redis *redis, struct hf__lock *lock, const char 
 		note_owner(text, length, conn->host);
 	} else {
 		CHECK(answers == 0);
-		hf__input_answered(conn, &cmd);
+		hf__input_finish_cmd(conn, &cmd);
 	}
 }
 
