@@ -32,7 +32,8 @@ static int fail_cancelled(void)
 /* Checks the token again, which may have fired since the call joined it. Mutex held. */
 static void start(struct hf__call *call, int64_t now)
 {
-	bool inner = call->inner; /* such a call may be finished and freed when this returns */
+	bool inner =
+		call->finish_inner; /* such a call may be finished and freed when this returns */
 	hf__core_start(&call->client->core, &call->op, now);
 	if (!inner && call->op.want.cancel && atomic_load(&call->op.want.cancel->fired))
 		hf__core_cancel(&call->client->core, &call->op, now);
@@ -80,8 +81,8 @@ void hf__call_explain_not_held(struct hf_client *client, const struct hf__lock *
 		(void)snprintf(ret_text, size, "%s: not held by this owner", lock->name);
 		return;
 	}
-	client->core.backend_ops->identity(client->core.backend, lock, hold->cmd.wire, holder,
-	                                   sizeof holder);
+	client->core.backend_ops->write_identity(client->core.backend, lock, hold->cmd.wire, holder,
+	                                         sizeof holder);
 	(void)snprintf(ret_text, size, "%s: held by another %s of this client, as %s; %s",
 	               lock->name, hold->thread ? "thread" : "owner", holder,
 	               hold->thread ? "to release it in this one, pass an hf_owner to both calls"
@@ -162,7 +163,7 @@ static void start_inside(struct hf__call *call)
 {
 	struct hf_client *client = call->client;
 	client->async_calls++;
-	if (call->op.lock && !call->inner)
+	if (call->op.lock && !call->finish_inner)
 		call->op.lock->refs++;
 	start(call, hf__client_now(client));
 }
@@ -219,7 +220,7 @@ static int start_new(struct hf__call *call)
 	hf__engine_lock(&client->engine);
 	int rc = client->core.closed     ? HF_ECLOSED
 	         : misses_its_hold(call) ? HF_ELOST
-	         : call->inner           ? 0
+	         : call->finish_inner    ? 0
 	                                 : hf__engine_need_dispatcher(&client->engine);
 	if (!rc)
 		start_inside(call);
@@ -252,14 +253,15 @@ int hf__call_start(struct hf__spec spec, hf_done_fn *done, void *arg)
 	return rc;
 }
 
-int hf__call_start_inner(struct hf__spec spec, void (*inner)(struct hf__call *call), void *arg)
+int hf__call_start_inner(struct hf__spec spec, void (*finish_inner)(struct hf__call *call),
+                         void *arg)
 {
 	assert(!spec.error);
 	spec.want.cancel = NULL;
 	struct hf__call *call = new_call(&spec, arg);
 	if (!call)
 		return HF_ENOMEM;
-	call->inner = inner;
+	call->finish_inner = finish_inner;
 	int rc = start_new(call);
 	if (rc)
 		hf__call_free(call);

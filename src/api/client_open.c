@@ -180,7 +180,7 @@ static int close_client(struct hf_client *client)
 	struct hf__spec spec = {.client = client, .want = {.verb = HF__OP_CLOSE}};
 	if (hf__client_check(client)) {
 		hf__engine_close_fds(&client->engine);
-		client->core.backend_ops->forked(client->core.backend);
+		client->core.backend_ops->close_in_child(client->core.backend);
 		return 0;
 	}
 	if (hf__engine_in_callback(&client->engine))

@@ -11,8 +11,9 @@
 const char *hf__handle_fault(const struct hf_client *client, const char *name)
 {
 	const char *fault = hf__name_check(name);
-	return fault || !client->core.backend_ops->fault ? fault
-	                                                 : client->core.backend_ops->fault(name);
+	return fault || !client->core.backend_ops->find_fault
+	               ? fault
+	               : client->core.backend_ops->find_fault(name);
 }
 
 int hf__handle_map_name(const struct hf_client *client, const char *name,

@@ -535,8 +535,8 @@ int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t 
 	const struct hf__hold *hold = hf__hold_find(lock->at.lock, owner_number(owner));
 	held = hold && hold->state == HF__HOLD_HELD;
 	if (held)
-		client->core.backend_ops->identity(client->core.backend, lock->at.lock,
-		                                   hold->cmd.wire, ret_identity, size);
+		client->core.backend_ops->write_identity(client->core.backend, lock->at.lock,
+		                                         hold->cmd.wire, ret_identity, size);
 	else
 		hf__call_explain_not_held(client, lock->at.lock, owner_number(owner), why,
 		                          sizeof why);

@@ -194,7 +194,7 @@ static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t 
 static void sleep_on(struct hf__core *core, struct hf__op *op, int64_t pause_ms, int64_t now)
 {
 	ask_later(core, op, now + pause_ms);
-	core->host_ops->listens(core->host, op);
+	core->host_ops->on_listen(core->host, op);
 }
 
 /* Listens for the release and waits; asks once more first if it did not listen before. */
@@ -229,7 +229,7 @@ static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__
 		op->phase = HF__OP_LOCAL;
 		ask_later(core, op, now + pause_of(core, op, answer->ttl_ms, now));
 		hf__lock_listen_soon(core, op->lock, now);
-		core->host_ops->idles(core->host, op);
+		core->host_ops->on_idle(core->host, op);
 	} else if (answer->watched) {
 		sleep_on(core, op, HF__WATCHED_POLL_MS, now);
 	} else {
@@ -566,7 +566,7 @@ void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t n
 	cmd->token = op->want.token || op->lock->kind == HF_FENCED;
 	cmd->revocable = op->want.revocable;
 	cmd->again = hold->doubtful;
-	cmd->answered = hf__acquire_on_answer;
+	cmd->on_answer = hf__acquire_on_answer;
 	cmd->synced = hf__durable_is_expected(core, op);
 	if (hold->state == HF__HOLD_ASKING) {
 		hold->lease_ms = cmd->lease_ms;
@@ -583,7 +583,7 @@ static void prepare_extend(const struct hf__core *core, struct hf__hold *hold)
 		hf__policy_of(hold->cmd.lock)->lease_to_send(core, hold->op->want.lease_ms);
 	hold->cmd.item = NULL;
 	hold->cmd.items = 1;
-	hold->cmd.answered = on_extend_answer;
+	hold->cmd.on_answer = on_extend_answer;
 }
 
 void hf__acquire_submit(struct hf__core *core, struct hf__hold *hold, int64_t now)
@@ -642,8 +642,8 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 	const struct hf__traits *traits = op->lock->traits;
 	uint64_t owner = op->want.owner;
 	if (traits->nesting == HF__NEST_APART)
-		owner = core->host_ops->number(core->host,
-		                               traits->several ? (uint32_t)op->want.amount : 1);
+		owner = core->host_ops->new_numbers(
+			core->host, traits->several ? (uint32_t)op->want.amount : 1);
 	struct hf__hold *hold = hf__hold_new(core, op->lock, owner);
 	if (!hold || !make_siblings(op, hold)) {
 		hf__acquire_give_up(core, op, HF_ENOMEM, now);
@@ -764,7 +764,7 @@ void hf__acquire_extend(struct hf__core *core, struct hf__op *op, int64_t now)
 	}
 }
 
-void hf__acquire_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
+void hf__acquire_on_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	struct hf__hold *hold = op->hold;
 	bool traceless = op->lock->traits->trace == HF__TRACE_NONE;

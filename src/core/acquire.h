@@ -23,7 +23,7 @@ void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t n
 void hf__acquire_submit(struct hf__core *core, struct hf__hold *hold, int64_t now);
 void hf__acquire_on_answer(struct hf__core *core, struct hf__cmd *cmd,
                            const struct hf__answer *answer, int64_t now);
-void hf__acquire_deadline(struct hf__core *core, struct hf__op *op, int64_t now);
+void hf__acquire_on_deadline(struct hf__core *core, struct hf__op *op, int64_t now);
 void hf__acquire_cancel(struct hf__core *core, struct hf__op *op, int64_t now);
 /* Finishes the call without the lock. */
 void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, int64_t now);

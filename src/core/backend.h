@@ -295,15 +295,15 @@ struct hf__renew_item {
 	int64_t lease_ms;
 };
 
-typedef void hf__answered_fn(struct hf__core *core, struct hf__cmd *cmd,
-                             const struct hf__answer *answer, int64_t now);
+typedef void hf__answer_fn(struct hf__core *core, struct hf__cmd *cmd,
+                           const struct hf__answer *answer, int64_t now);
 
 /* The core owns it; the backend uses it from submit() until it answers. */
 struct hf__cmd {
 	/* In a list of the backend's. */
 	struct hf__list link;
 	/* Where the answer goes. The core fills in this field and all that follow. */
-	hf__answered_fn *answered;
+	hf__answer_fn *on_answer;
 	struct hf__lock *lock;
 	uint64_t wire; /* the wire owner, or the number of a request without an owner */
 	int64_t lease_ms;
@@ -418,7 +418,7 @@ struct hf__backend_ops {
 	/*
 	 * Start and stop reporting the messages on this channel with hf__core_wake(). A watch takes
 	 * effect before any command that is submitted later, and again after each reconnect before
-	 * hf__core_link_up(). 0 or HF_ENOMEM.
+	 * hf__core_on_link_up(). 0 or HF_ENOMEM.
 	 */
 	int (*watch)(void *backend, struct hf__watch *watch);
 	void (*unwatch)(void *backend, struct hf__watch *watch);
@@ -450,25 +450,25 @@ struct hf__backend_ops {
 	/* How locks of this kind behave; NULL and the reason if the backend has no such locks. */
 	const struct hf__traits *(*traits)(int kind, const char **ret_why);
 	/* What is wrong with the name on this backend only, or NULL. May be missing. */
-	const char *(*fault)(const char *name);
+	const char *(*find_fault)(const char *name);
 	/* The lock is about to be freed. May be missing. */
 	void (*forget)(void *backend, const struct hf__lock *lock);
 	/* What the hold of this wire owner is called on the server; empty if that is not known. */
-	void (*identity)(void *backend, const struct hf__lock *lock, uint64_t wire, char *ret_text,
-	                 size_t size);
+	void (*write_identity)(void *backend, const struct hf__lock *lock, uint64_t wire,
+	                       char *ret_text, size_t size);
 	/* When the next turn is due at the latest. */
 	int64_t (*due)(void *backend);
 	/* Input was read or time has passed: does everything that is due. Driver only. */
 	void (*turn)(void *backend, int64_t now);
 	/* It is connecting, or waits for an answer. */
-	bool (*busy)(void *backend);
+	bool (*is_busy)(void *backend);
 	/* The commands in flight, in the order in which answers arrive. */
-	const struct hf__list *(*waiting)(void *backend);
+	const struct hf__list *(*list_waiting)(void *backend);
 
 	/* Closes the connection, after the engine's threads have ended. Without the mutex. */
 	void (*close)(void *backend);
 	/* In a forked child: closes descriptors and touches nothing else. Without the mutex. */
-	void (*forked)(void *backend);
+	void (*close_in_child)(void *backend);
 	/* Without the mutex. */
 	void (*free)(void *backend);
 };
@@ -494,16 +494,16 @@ void hf__core_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf
                      int64_t now);
 
 /* The link is up: the core can submit commands. */
-void hf__core_link_up(struct hf__core *core, struct hf__link *link, int64_t now);
+void hf__core_on_link_up(struct hf__core *core, struct hf__link *link, int64_t now);
 /*
  * The link is down. Right after this, the backend answers the commands in flight: as UNKNOWN, or as
  * UNSENT if it is certain that they were never sent.
  */
-void hf__core_link_down(struct hf__core *core, struct hf__link *link, int error, const char *why,
-                        int64_t now);
+void hf__core_on_link_down(struct hf__core *core, struct hf__link *link, int error, const char *why,
+                           int64_t now);
 /* An attempt to connect failed. */
-void hf__core_link_failed(struct hf__core *core, struct hf__link *link, int error, const char *why,
-                          int64_t now);
+void hf__core_on_link_failed(struct hf__core *core, struct hf__link *link, int error,
+                             const char *why, int64_t now);
 /*
  * Names have other links now: everything about them that is not in flight continues there, and what
  * is held is renewed. Commands in flight keep their connection.
@@ -537,8 +537,8 @@ int64_t hf__core_nearest_end(const struct hf__core *core, const struct hf__link 
 /* Sets the lease of holds without a lease of their own: the server has granted a session. */
 void hf__core_set_watchdog(struct hf__core *core, int64_t watchdog_ms);
 /* The server refuses this watch, which belongs to the core alone again. */
-void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int error,
-                           const char *text, size_t length, int64_t now);
+void hf__core_on_watch_failed(struct hf__core *core, struct hf__watch *watch, int error,
+                              const char *text, size_t length, int64_t now);
 
 enum hf__gave_up { HF__GAVE_UP_NOT, HF__GAVE_UP_TIMED_OUT, HF__GAVE_UP_CANCELLED };
 

@@ -56,16 +56,16 @@ enum hf__timer_tag { HF__TIMER_DEADLINE = 1, HF__TIMER_RETRY, HF__TIMER_HOLD, HF
 
 struct hf__host_ops {
 	/* The call is finished: result, number, detail and text are final. */
-	void (*finish)(void *host, struct hf__op *op);
+	void (*on_finish)(void *host, struct hf__op *op);
 	/* The call waits for a message from now on. */
-	void (*listens)(void *host, struct hf__op *op);
+	void (*on_listen)(void *host, struct hf__op *op);
 	/* The call waits for a hold of this client only. */
-	void (*idles)(void *host, struct hf__op *op);
+	void (*on_idle)(void *host, struct hf__op *op);
 	/* The hold has news, which hf__hold_next_news() returns. */
-	void (*news)(void *host, struct hf__hold *hold);
+	void (*on_news)(void *host, struct hf__hold *hold);
 	void (*log)(void *host, hf_log_level level, const char *line);
 	/* The first of n numbers in a row that were never used before in this process. */
-	uint64_t (*number)(void *host, uint32_t n);
+	uint64_t (*new_numbers)(void *host, uint32_t n);
 };
 
 #define HF__SLOT_LISTS 512

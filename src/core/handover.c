@@ -41,7 +41,7 @@ static void prepare_move(struct hf__core *core, struct hf__hold *hold, const str
 	hold->cmd.verb = HF__MOVE;
 	hold->cmd.from = from->cmd.wire;
 	hold->cmd.kept = core->config.history > 0;
-	hold->cmd.answered = on_move;
+	hold->cmd.on_answer = on_move;
 }
 
 static void take_from(struct hf__core *core, struct hf__hold *hold, const struct hf__hold *from,

@@ -45,7 +45,7 @@ static void add_news(struct hf__core *core, struct hf__hold *hold, hf_state stat
 	}
 	hold->pending |= (uint8_t)(((unsigned)state & 3u) << (2 * hold->pending_n));
 	hold->pending_n++;
-	core->host_ops->news(core->host, hold);
+	core->host_ops->on_news(core->host, hold);
 }
 
 void hf__hold_want_renewal(struct hf__core *core, struct hf__hold *hold)
@@ -157,7 +157,7 @@ static uint64_t new_wire(struct hf__core *core, const struct hf__lock *lock, uin
 {
 	if (lock->traits->nesting == HF__NEST_APART || HF__MUTANT(REUSED_WIRE))
 		return owner;
-	return core->host_ops->number(core->host, 1);
+	return core->host_ops->new_numbers(core->host, 1);
 }
 
 struct hf__hold *hf__hold_new(struct hf__core *core, struct hf__lock *lock, uint64_t owner)

@@ -36,7 +36,7 @@ static void finish(struct hf__core *core, struct hf__op *op)
 		core->closing = NULL;
 	if (core->metrics && op->want.verb == HF__OP_ACQUIRE)
 		hf__measure_count_acquire(core, op);
-	core->host_ops->finish(core->host, op);
+	core->host_ops->on_finish(core->host, op);
 }
 
 void hf__op_count_wait(struct hf__core *core, struct hf__op *op)

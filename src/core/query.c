@@ -646,7 +646,7 @@ static struct hf__query *new_query(struct hf__core *core, struct hf__op *op)
 		query->cmd.words = query->given[0].words;
 		query->cmd.items = (uint16_t)op->want.amount;
 	}
-	query->cmd.answered = on_answer;
+	query->cmd.on_answer = on_answer;
 	hf__list_init(&query->cmd.link);
 	hf__list_add(&core->queries, &query->link_in_core);
 	return query;

@@ -244,7 +244,7 @@ void hf__release_settle(struct hf__core *core, struct hf__hold *hold, int64_t no
 	if (hold->cmd.lease_ms < hold->lease_ms)
 		hold->cmd.lease_ms = hold->lease_ms;
 	hold->cmd.count = HF__MUTANT(DOUBLE_RELEASE) ? -1 : hold->stays ? 0 : hold->count;
-	hold->cmd.answered = on_answer;
+	hold->cmd.on_answer = on_answer;
 	hf__cmd_submit(core, link, &hold->cmd, now, core->config.command_timeout_ms);
 }
 
@@ -337,7 +337,7 @@ struct hf__hold *hf__release_start(struct hf__core *core, struct hf__op *op, int
 	return NULL;
 }
 
-void hf__release_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
+void hf__release_on_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	struct hf__hold *hold = op->hold;
 	if (!hold)

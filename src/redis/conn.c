@@ -133,7 +133,7 @@ static void close_connection(struct hf__conn *conn)
 	hf__port_close(&conn->port, true);
 	if (conn->tls)
 		hf__tls_stop(conn->tls);
-	hf__engine_port_changed(conn->redis->engine);
+	hf__engine_on_port_change(conn->redis->engine);
 	hf__resp_init(&conn->resp);
 	conn->answer_by = HF__NEVER;
 	conn->server_id = 0;
@@ -347,7 +347,7 @@ static void connect_next(struct hf__conn *conn, int64_t now)
 			continue;
 		}
 		hf__port_open(port, fd, conn->tls ? &secure : &plain, conn->tls);
-		hf__engine_port_changed(conn->redis->engine);
+		hf__engine_on_port_change(conn->redis->engine);
 		port->watched_raw = true;
 		port->want = POLLOUT;
 		conn->state = HF__CONN_CONNECTING;

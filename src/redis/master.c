@@ -18,7 +18,7 @@ static void on_up(struct hf__conn *conn, int64_t now)
 	conn->redis->hosts_why[0] = 0;
 	hf__conn_show_server(conn, conn->link->server, sizeof conn->link->server);
 	hf__subs_renew(conn);
-	hf__core_link_up(conn->redis->core, conn->link, now);
+	hf__core_on_link_up(conn->redis->core, conn->link, now);
 	if (conn->redis->sentinel)
 		hf__sentinel_want(conn->redis->sentinel, now); /* and is polled from now on */
 }
@@ -34,7 +34,7 @@ static void find_again(struct hf__redis *redis, int64_t now)
 
 static void on_down(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
-	hf__core_link_down(conn->redis->core, conn->link, error, why, now);
+	hf__core_on_link_down(conn->redis->core, conn->link, error, why, now);
 	hf__subs_lose(conn);
 	hf__sync_drop(conn->sync, why, now);
 	find_again(conn->redis, now);
@@ -83,7 +83,7 @@ static void on_failed(struct hf__conn *conn, int error, const char *why, int64_t
 		error = redis->hosts_error;
 		why = reason;
 	}
-	hf__core_link_failed(redis->core, conn->link, error, why, now);
+	hf__core_on_link_failed(redis->core, conn->link, error, why, now);
 	find_again(redis, now);
 	if (redis->cluster)
 		hf__core_reroute(redis->core, now); /* for requests that any node can answer */

@@ -63,7 +63,7 @@ static void give_up(struct hf__scout *scout, int64_t now)
 	snprintf(reason, sizeof reason, "%s: no node of the cluster answers: %s",
 	         scout->redis->config->shown, scout->seek.why);
 	hf__seek_rest(&scout->seek, now);
-	hf__core_link_failed(core, hf__core_link(core), scout->seek.error, reason, now);
+	hf__core_on_link_failed(core, hf__core_link(core), scout->seek.error, reason, now);
 }
 
 /* The node in use cannot help, so the next one is asked. */

@@ -66,8 +66,8 @@ static void give_up(struct hf__sentinel *sentinel, int64_t now)
 			hf__log_write(redis->core, HF_LOG_WARN, "%s", reason);
 		sentinel->is_missing = true;
 	} else {
-		hf__core_link_failed(redis->core, redis->master.link, sentinel->seek.error, reason,
-		                     now);
+		hf__core_on_link_failed(redis->core, redis->master.link, sentinel->seek.error,
+		                        reason, now);
 	}
 }
 

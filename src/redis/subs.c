@@ -330,7 +330,7 @@ static bool handle_refusal(struct hf__redis *redis, struct hf__sub *sub, const c
 	while (!hf__list_empty(&sub->watches)) {
 		struct hf__watch *watch = hf__list_item(sub->watches.next, struct hf__watch, link);
 		hf__list_remove(&watch->link);
-		hf__core_watch_failed(redis->core, watch, number, error, length, now);
+		hf__core_on_watch_failed(redis->core, watch, number, error, length, now);
 	}
 	return false;
 }

@@ -18,7 +18,7 @@ static void fail_for(struct hf__zk *zk, int error, const char *why, int64_t paus
 {
 	snprintf(zk->why, sizeof zk->why, "%s", why);
 	zk->probe_at = now + pause_ms;
-	hf__core_link_failed(zk->core, hf__core_link(zk->core), error, zk->why, now);
+	hf__core_on_link_failed(zk->core, hf__core_link(zk->core), error, zk->why, now);
 }
 
 static void fail(struct hf__zk *zk, int error, const char *why, int64_t now)
@@ -108,7 +108,7 @@ static void link_down(struct hf__zk *zk, int error, const char *why, int64_t now
 		snprintf(zk->why, sizeof zk->why, "%s", why);
 	zk->doubted = false;
 	if (zk->state == HF__SESSION_UP)
-		hf__core_link_down(zk->core, hf__core_link(zk->core), error, zk->why, now);
+		hf__core_on_link_down(zk->core, hf__core_link(zk->core), error, zk->why, now);
 	zk->state = HF__SESSION_WAITING;
 	zk->connect_by = hf__clock_after(now, zk->config->connect_timeout_ms);
 	answer_unknown(zk, now);
@@ -124,7 +124,7 @@ static void link_up(struct hf__zk *zk, int64_t now)
 	int64_t session_ms = zk->library.recv_timeout(zk->session->handle);
 	hf__proof_begin(&zk->proof, session_ms);
 	hf__core_set_watchdog(zk->core, hf__proof_lease(session_ms));
-	hf__core_link_up(zk->core, hf__core_link(zk->core), now);
+	hf__core_on_link_up(zk->core, hf__core_link(zk->core), now);
 }
 
 static void refuse_chroot(struct hf__zk *zk, int rc, int64_t now)

@@ -91,12 +91,12 @@ static uint64_t number(void *host, uint32_t n)
 	return first;
 }
 
-static const struct hf__host_ops host_ops = {.finish = finish,
-                                             .listens = ignore,
-                                             .idles = ignore,
-                                             .news = news,
+static const struct hf__host_ops host_ops = {.on_finish = finish,
+                                             .on_listen = ignore,
+                                             .on_idle = ignore,
+                                             .on_news = news,
                                              .log = ignore_line,
-                                             .number = number};
+                                             .new_numbers = number};
 
 static void take_news(struct client *client)
 {

@@ -165,7 +165,7 @@ int __wrap_hf__call_number(struct hf__spec spec, int64_t *ret)
 {
 	struct hf__cmd cmd = {.verb = spec.want.request,
 	                      .lock = spec.lock,
-	                      .answered = take_answer,
+	                      .on_answer = take_answer,
 	                      .in_flight = true,
 	                      .words = spec.want.words};
 

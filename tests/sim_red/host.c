@@ -202,12 +202,12 @@ static void listens(void *host, struct hf__op *op)
 	(void)host, (void)op;
 }
 
-const struct hf__host_ops host_ops = {.finish = finish,
-                                      .listens = listens,
-                                      .idles = listens,
-                                      .news = news,
+const struct hf__host_ops host_ops = {.on_finish = finish,
+                                      .on_listen = listens,
+                                      .on_idle = listens,
+                                      .on_news = news,
                                       .log = log_line,
-                                      .number = number};
+                                      .new_numbers = number};
 
 /* ---- the dispatcher ---- */
 

@@ -190,8 +190,8 @@ static void watch_that_fails_ends_all_waiters(void **state)
 	struct fake *fake = *state;
 	struct hf__op *first = wait_for_it(fake, 1, -1);
 	struct hf__op *second = fake_acquire(fake, 2);
-	hf__core_watch_failed(&fake->core, fake->lock[0]->watches, HF_EDENIED, "NOPERM", 6,
-	                      fake->now);
+	hf__core_on_watch_failed(&fake->core, fake->lock[0]->watches, HF_EDENIED, "NOPERM", 6,
+	                         fake->now);
 	check_result(first, HF_EDENIED);
 	check_result(second, HF_EDENIED);
 	check_detail(first, "orders: cannot wait: NOPERM");
@@ -436,7 +436,7 @@ static void first_contact_that_fails_ends_the_calls(void **state)
 	struct hf__op *first = fake_acquire(fake, 1);
 	struct hf__op *second = fake_acquire(fake, 2);
 	assert_true(fake->wants > 0);
-	hf__core_link_failed(&fake->core, &fake->core.link, HF_EAUTH, "WRONGPASS", fake->now);
+	hf__core_on_link_failed(&fake->core, &fake->core.link, HF_EAUTH, "WRONGPASS", fake->now);
 	check_result(first, HF_EAUTH);
 	check_result(second, HF_EAUTH);
 	check_detail(first, "WRONGPASS");
@@ -451,7 +451,7 @@ static void a_long_reason_for_a_failed_connection_is_reported_in_full(void **sta
 		strcat(why, "[2001:db8::1]:6379: connection refused; ");
 	strcat(why, "the last address");
 	struct hf__op *op = fake_acquire(fake, 1);
-	hf__core_link_failed(&fake->core, &fake->core.link, HF_EUNREACHABLE, why, fake->now);
+	hf__core_on_link_failed(&fake->core, &fake->core.link, HF_EUNREACHABLE, why, fake->now);
 	check_result(op, HF_EUNREACHABLE);
 	check_detail(op, why);
 }
@@ -461,7 +461,8 @@ static void later_contact_that_fails_ends_nothing(void **state)
 	struct fake *fake = *state;
 	struct hf__op *op = fake_acquire(fake, 1);
 	fake_link_down(fake);
-	hf__core_link_failed(&fake->core, &fake->core.link, HF_EUNREACHABLE, "refused", fake->now);
+	hf__core_on_link_failed(&fake->core, &fake->core.link, HF_EUNREACHABLE, "refused",
+	                        fake->now);
 	check_waits(op);
 }
 

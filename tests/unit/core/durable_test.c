@@ -386,8 +386,8 @@ static void grant_without_a_link_has_its_time(void **state)
 	char expected[40];
 	struct hf__op *op = ask(fake, 1, 50, 2);
 	(void)check_sent(fake, HF__ASK, 1);
-	hf__core_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE, "reset by peer",
-	                   fake->now);
+	hf__core_on_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE, "reset by peer",
+	                      fake->now);
 	fake_answer(fake, HF__GRANTED);
 	check_waits(op);
 	fake_advance(fake, LIMIT);

@@ -289,8 +289,8 @@ static inline void fake_answer_renewal(struct fake *fake, bool there)
 /* The connection breaks: the outcome of what was in flight is unknown. */
 static inline void fake_link_down(struct fake *fake)
 {
-	hf__core_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE, "reset by peer",
-	                   fake->now);
+	hf__core_on_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE, "reset by peer",
+	                      fake->now);
 	while (!hf__list_empty(&fake->sent))
 		fake_reply(fake,
 		           (struct hf__answer){.outcome = HF__UNKNOWN, .error = HF_EUNREACHABLE});
@@ -299,7 +299,7 @@ static inline void fake_link_down(struct fake *fake)
 static inline void fake_link_up(struct fake *fake)
 {
 	fake_set_time(fake);
-	hf__core_link_up(&fake->core, &fake->core.link, fake->now);
+	hf__core_on_link_up(&fake->core, &fake->core.link, fake->now);
 }
 
 /* A hold, granted at once; lease 0 is the watchdog's. */

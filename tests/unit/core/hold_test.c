@@ -217,8 +217,8 @@ static void release_of_a_lost_hold_ends_with_its_connection(void **state)
 	for (int outcome = HF__UNSENT; outcome <= HF__UNKNOWN; outcome++) {
 		struct hf__op *op = fake_release(fake, 1);
 		(void)fake_sent(fake, HF__SETTLE);
-		hf__core_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE, "reset by peer",
-		                   fake->now);
+		hf__core_on_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE,
+		                      "reset by peer", fake->now);
 		check_waits(op);
 		fake_answer(fake, (enum hf__outcome)outcome);
 		check_result(op, HF_ELOST);

@@ -209,8 +209,8 @@ static void force_that_never_left_is_sent_when_it_can_be(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = ask(fake, HF__OP_FORCE, 1);
-	hf__core_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE, "reset by peer",
-	                   fake->now);
+	hf__core_on_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE, "reset by peer",
+	                      fake->now);
 	fake_answer(fake, HF__UNSENT);
 	check_waits(op);
 	fake_link_up(fake);
@@ -303,7 +303,7 @@ static void link_call_ends_when_the_first_contact_fails(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = ask(fake, HF__OP_LINK, 0);
-	hf__core_link_failed(&fake->core, &fake->core.link, HF_EAUTH, "WRONGPASS", fake->now);
+	hf__core_on_link_failed(&fake->core, &fake->core.link, HF_EAUTH, "WRONGPASS", fake->now);
 	check_result(op, HF_EAUTH);
 	check_detail(op, "WRONGPASS");
 }
