@@ -221,7 +221,7 @@ int hf__handle_new(struct hf_client *client, int kind, const char *what, const c
 int hf__handle_open_group(struct hf__handle *handle, struct hf_client *client, const char *name,
                           const char *values, size_t n);
 /* What is wrong with this name on the server, or NULL. */
-const char *hf__handle_fault(const struct hf_client *client, const char *name);
+const char *hf__handle_find_fault(const struct hf_client *client, const char *name);
 /* The name on the server, after map_name or name_prefix was applied. 0 or HF_EINVAL. */
 int hf__handle_map_name(const struct hf_client *client, const char *name,
                         char ret_name[HF__NAME_SIZE]);

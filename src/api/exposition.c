@@ -173,7 +173,7 @@ static bool is_empty(const struct hf__histogram *histogram)
 	return true;
 }
 
-static bool all_empty(const struct hf__histogram *histogram, size_t n)
+static bool are_all_empty(const struct hf__histogram *histogram, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!is_empty(&histogram[i]))
@@ -188,7 +188,7 @@ static bool all_empty(const struct hf__histogram *histogram, size_t n)
 static void put_by_kind(struct text *text, const struct family *family, int kind, const char *label,
                         const char *const *word, size_t n, const struct hf__histogram *histogram)
 {
-	if (all_empty(histogram, n))
+	if (are_all_empty(histogram, n))
 		return;
 	for (size_t i = 0; i < n; i++) {
 		char own[100];

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *hf__handle_fault(const struct hf_client *client, const char *name)
+const char *hf__handle_find_fault(const struct hf_client *client, const char *name)
 {
 	const char *fault = hf__name_check(name);
 	return fault || !client->core.backend_ops->find_fault
@@ -33,7 +33,7 @@ int hf__handle_map_name(const struct hf_client *client, const char *name,
 		if (snprintf(ret_name, HF__NAME_SIZE, "%s%s", prefix, name) >= HF__NAME_SIZE)
 			return hf__error(HF_EINVAL, "name: longer than 512 bytes with its prefix");
 	}
-	fault = memchr(ret_name, 0, HF__NAME_SIZE) ? hf__handle_fault(client, ret_name)
+	fault = memchr(ret_name, 0, HF__NAME_SIZE) ? hf__handle_find_fault(client, ret_name)
 	                                           : "name: map_name returned a name without a NUL";
 	if (fault && strcmp(name, ret_name) == 0)
 		return hf__error(HF_EINVAL, "%s", fault);
@@ -77,7 +77,7 @@ static int open_lock(struct hf__handle *handle, struct hf_client *client, int ki
 int hf__handle_open_stored(struct hf__handle *handle, struct hf_client *client, int kind,
                            const char *name)
 {
-	const char *fault = hf__handle_fault(client, name);
+	const char *fault = hf__handle_find_fault(client, name);
 	int rc = hf__client_check(client);
 	if (!rc && fault)
 		rc = hf__error(HF_EINVAL, "%s", fault);

@@ -302,7 +302,7 @@ static bool is_expected(const hf_history *history, const struct entry *entry)
 {
 	return !history->is_whole ||
 	       (strlen(entry->name) == entry->name_length &&
-	        !hf__handle_fault(history->client, entry->name) &&
+	        !hf__handle_find_fault(history->client, entry->name) &&
 	        hf__streams_of(&history->streams, entry->name) == history->current);
 }
 
@@ -317,7 +317,7 @@ static bool is_position(const char *text)
 	return first >= 1 && first <= 20 && length >= 1 && length <= 20 && !second[length];
 }
 
-static int not_understood(void)
+static int fail_malformed(void)
 {
 	return hf__error(HF_EPROTOCOL, "the server's history was not understood");
 }
@@ -344,10 +344,10 @@ static int take_page(hf_history *history, bool *ret_more)
 	size_t at = 0;
 	int rc = 0;
 	if (!read_head(history, &at, position, ret_more))
-		return not_understood();
+		return fail_malformed();
 	while (!rc && hf__rows_next(&history->rows, &at, &row)) {
 		if (!read_entry(&row, &entry) || !is_position(entry.id))
-			return not_understood();
+			return fail_malformed();
 		rc = is_expected(history, &entry) ? take_entry(history, &entry) : 0;
 		/* If the caller stops here, the next read continues after this entry. */
 		snprintf(history->position, HF__POSITION_SIZE, "%s", entry.id);
@@ -453,10 +453,10 @@ static int ask_held(hf_history *history, hf_history_row **rows, int32_t n)
 	                      history->handle.lock, words, 3 * n, NULL);
 	free(words);
 	if (!rc && !hf__rows_next(&history->rows, &at, &time))
-		return not_understood();
+		return fail_malformed();
 	for (int32_t i = 0; !rc && i < n; i++) {
 		if (!hf__rows_next(&history->rows, &at, &answer))
-			return not_understood();
+			return fail_malformed();
 		rows[i]->is_gone = answer.end - answer.at == 1 && *answer.at == '0';
 	}
 	return rc;

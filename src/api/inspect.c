@@ -342,7 +342,7 @@ static int ask(struct asking *asking, enum hf__verb verb, struct hf__lock *lock,
 	return rc;
 }
 
-static int not_understood(void)
+static int fail_malformed(void)
 {
 	return hf__error(HF_EPROTOCOL, "the server's list of locks was not understood");
 }
@@ -353,7 +353,7 @@ static int tell_rows(struct asking *asking, size_t at, hf_info_fn *tell, void *a
 	struct hf__rows_cursor row;
 	int rc = 0;
 	while (!rc && hf__rows_next(&asking->rows, &at, &row))
-		rc = read_info(&row, asking->info) ? tell(arg, asking->info) : not_understood();
+		rc = read_info(&row, asking->info) ? tell(arg, asking->info) : fail_malformed();
 	return rc;
 }
 
@@ -395,7 +395,7 @@ static int ask_step(struct asking *asking, enum hf__verb verb, const char *patte
 	if (rc)
 		return rc;
 	*ret_at = 0;
-	return hf__rows_copy(&asking->rows, ret_at, cursor, CURSOR_SIZE) ? 0 : not_understood();
+	return hf__rows_copy(&asking->rows, ret_at, cursor, CURSOR_SIZE) ? 0 : fail_malformed();
 }
 
 /* Each step begins where the cursor of the one before says, until that is "0" again. */
@@ -423,7 +423,7 @@ static int tell_answer(struct asking *asking, hf_info_fn *tell, void *arg)
 	struct hf__rows_cursor place;
 	size_t at = 0;
 	if (!hf__rows_next(&asking->rows, &at, &place))
-		return not_understood();
+		return fail_malformed();
 	return tell_rows(asking, at, tell, arg);
 }
 
@@ -470,7 +470,7 @@ static int inspect_group(struct asking *asking, const char *names, size_t n, hf_
 	}
 	/* Others can have locks whose names are not valid here; a channel may have named one. */
 	for (; !rc && n > 0; n--, names += strlen(names) + 1)
-		if (!hf__handle_fault(asking->client, names))
+		if (!hf__handle_find_fault(asking->client, names))
 			rc = inspect_one(asking, names, tell, arg);
 	return rc;
 }

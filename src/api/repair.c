@@ -43,13 +43,13 @@ static bool is_wanted(const struct hf__stake *stake, int64_t now)
 	struct hf__whole *whole = stake->whole;
 	hf_state state;
 	return stake->wanted && whole->levels > 0 && whole->several->handles > 0 &&
-	       !whole->several->forcing && hf__whole_left(whole, now, &state) > 0;
+	       !whole->several->forcing && hf__whole_remaining(whole, now, &state) > 0;
 }
 
 static enum hf__repair choose(const struct hf__stake *stake, int64_t now)
 {
 	bool wanted = is_wanted(stake, now); /* may be what notices the loss of the whole */
-	if (stake->levels > hf__whole_most(stake) && !HF__RED_MUTANT(KEPT))
+	if (stake->levels > hf__whole_most_levels(stake) && !HF__RED_MUTANT(KEPT))
 		return HF__REPAIR_GIVE;
 	if (!wanted)
 		return HF__REPAIR_NONE;
@@ -67,8 +67,8 @@ static void begin(struct hf__stake *stake, enum hf__repair step)
 		make_token(stake);
 }
 
-/* Enough of the others held the lock while this one was held too. */
-static bool passes(struct hf__stake *stake, int64_t now)
+/* Counts the member if enough of the others held the lock while it was held too. */
+static bool count_member(struct hf__stake *stake, int64_t now)
 {
 	struct hf__whole *whole = stake->whole;
 	bool enough = atomic_load(&stake->yes) >= whole->several->need;
@@ -91,7 +91,7 @@ static bool note(struct hf__stake *stake, enum hf__repair step, int result, int6
 	if (step == HF__REPAIR_TAKE)
 		return result && result != HF_ECANCELLED;
 	if (step == HF__REPAIR_CHECK)
-		return !passes(stake, now);
+		return !count_member(stake, now);
 	/* Another call of the owner was in progress all the time. */
 	if (step == HF__REPAIR_GIVE && result == HF_EBUSY && !HF__RED_MUTANT(BUSY_RELEASE)) {
 		hf__whole_add(stake, stake->subject);

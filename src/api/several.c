@@ -26,9 +26,9 @@ int64_t hf__several_remaining(struct hf__several *several, uint64_t owner, int64
 	pthread_mutex_lock(&several->mutex);
 	struct hf__whole *whole = hf__whole_find(several, owner);
 	if (whole && whole->levels > 0)
-		left = hf__whole_left(whole, now, &state);
+		left = hf__whole_remaining(whole, now, &state);
 	else if (!whole) /* the owner may have acquired the members elsewhere */
-		left = hf__whole_left_elsewhere(several, owner, now, &state);
+		left = hf__whole_remaining_elsewhere(several, owner, now, &state);
 	pthread_mutex_unlock(&several->mutex);
 	if (ret_state)
 		*ret_state = state;
@@ -43,7 +43,7 @@ static int begin_acquire(struct hf__work *work, int64_t now)
 	pthread_mutex_lock(&several->mutex);
 	struct hf__whole *whole = hf__whole_use(several, work->want.owner);
 	work->whole = whole;
-	if (whole && whole->levels > 0 && hf__whole_left(whole, now, &state) == 0) {
+	if (whole && whole->levels > 0 && hf__whole_remaining(whole, now, &state) == 0) {
 		hf__whole_clear(whole);
 		for (size_t i = 0; i < several->n; i++)
 			if (whole->stake[i].levels > work->clearing)
@@ -74,7 +74,7 @@ static uint64_t leave_elsewhere(struct hf__work *work)
 		hf__engine_unlock(&at->client->engine);
 	}
 	memcpy(sorted, count, sizeof sorted);
-	int64_t levels = hf__whole_enough(several, sorted);
+	int64_t levels = hf__whole_pick_needed(several, sorted);
 	for (size_t i = 0; i < several->n; i++)
 		if (count[i] > 0 && count[i] >= levels)
 			members |= UINT64_C(1) << i;
@@ -92,9 +92,9 @@ static int begin_release(struct hf__work *work, int64_t now)
 	struct hf__whole *whole = hf__whole_find(several, owner);
 	if (whole && whole->levels > 0) {
 		work->whole = hf__whole_use(several, owner);
-		work->result = hf__whole_left(whole, now, &state) > 0 ? 0 : HF_ELOST;
+		work->result = hf__whole_remaining(whole, now, &state) > 0 ? 0 : HF_ELOST;
 		work->leaving = hf__whole_lower(whole, work->wire);
-	} else if (whole || hf__whole_left_elsewhere(several, owner, now, &state) == 0) {
+	} else if (whole || hf__whole_remaining_elsewhere(several, owner, now, &state) == 0) {
 		work->result = HF_ENOTHELD;
 	} else if ((work->whole = hf__whole_use(several, owner))) {
 		work->leaving = leave_elsewhere(work);
@@ -182,7 +182,7 @@ static void plan_once(struct hf__work *work)
 	else if (work->want.verb == HF__OP_QUERY && work->want.question == HF__QUERY_IS_LOCKED)
 		work->number = yes > several->n - several->need;
 	else
-		work->number = hf__whole_enough(several, number);
+		work->number = hf__whole_pick_needed(several, number);
 	work->subs = 0;
 }
 
@@ -247,7 +247,7 @@ static struct hf__work *take_work(struct hf__several *several, const struct hf__
 	if (want->verb == HF__OP_RELEASE) {
 		pthread_mutex_lock(&several->mutex);
 		struct hf__whole *whole = hf__whole_find(several, want->owner);
-		work = whole ? hf__whole_spare(whole) : NULL;
+		work = whole ? hf__whole_take_spare(whole) : NULL;
 		pthread_mutex_unlock(&several->mutex);
 	}
 	if (!work)

@@ -114,7 +114,7 @@ static bool is_ours(const struct hf__streams *streams, const struct hf_client *c
 		return false;
 	name_of(key, name);
 	if (strncmp(name, streams->prefix, strlen(streams->prefix)) != 0 ||
-	    hf__handle_fault(client, name))
+	    hf__handle_find_fault(client, name))
 		return false;
 	hf__keys_make(made, KEY_HISTORY, name, "", 0);
 	return strcmp(made, key) == 0;

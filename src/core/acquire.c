@@ -27,11 +27,11 @@ static void ask_later(struct hf__core *core, struct hf__op *op, int64_t at)
 static void pass_retry_on(struct hf__core *core, const struct hf__op *op)
 {
 	struct hf__op *next = hf__lock_first_waiter(op->lock);
-	if (!next || !hf__wheel_running(&op->retry))
+	if (!next || !hf__wheel_is_running(&op->retry))
 		return;
 	if (op->phase == HF__OP_RESTING)
 		next->phase = HF__OP_RESTING;
-	if (!next->hold->cmd.in_flight && !hf__wheel_running(&next->retry))
+	if (!next->hold->cmd.in_flight && !hf__wheel_is_running(&next->retry))
 		ask_later(core, next, op->retry.at);
 }
 
@@ -56,7 +56,7 @@ static void let_idle(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	if (hold->state == HF__HOLD_HELD)
 		hf__release_correct(core, hold, now);
 	if (!hold->cmd.in_flight)
-		hf__hold_idle(core, hold, now);
+		hf__hold_detach_op(core, hold, now);
 }
 
 /* The call has left. An acquisition that was not granted ends with it; a hold continues. */
@@ -156,8 +156,8 @@ static void finish_granted(struct hf__core *core, struct hf__op *op, struct hf__
 	if (hold->cmd.lock->traits->ordered)
 		hf__lock_unwatch(core, hold->cmd.lock, hold);
 	hf__op_succeed(core, op);
-	hf__lock_next(core, hold->cmd.lock, now); /* the next waiter polls from now on */
-	hf__hold_idle(core, hold, now);
+	hf__lock_let_next(core, hold->cmd.lock, now); /* the next waiter polls from now on */
+	hf__hold_detach_op(core, hold, now);
 }
 
 /* The grant arrived too late to be valid. The server knows the hold, so another ask renews it. */
@@ -224,7 +224,7 @@ void hf__acquire_listen(struct hf__core *core, struct hf__op *op, int64_t now)
 static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
                      int64_t now)
 {
-	if (op->lock->traits->ordered && !op->listens && hf__lock_held_here(op->lock, now)) {
+	if (op->lock->traits->ordered && !op->listens && hf__lock_is_held_here(op->lock, now)) {
 		/* This client holds the lock, and its release will say whose turn it is. */
 		op->phase = HF__OP_LOCAL;
 		ask_later(core, op, now + pause_of(core, op, answer->ttl_ms, now));
@@ -252,7 +252,7 @@ static void on_busy(struct hf__core *core, struct hf__op *op, const struct hf__a
 	op->hold->placed = leaves_place(op->hold);
 	if (op->lock->held == op->hold) {
 		op->lock->held = NULL; /* it was not its turn after all */
-		hf__lock_next(core, op->lock, now);
+		hf__lock_let_next(core, op->lock, now);
 	}
 	op->refusal = 0;
 	op->number = answer->ttl_ms;
@@ -326,7 +326,7 @@ static void on_gone(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 	if (hold->state == HF__HOLD_HELD)
 		hf__hold_lose(core, hold, HF__LOST_GONE, now);
 	hf__hold_finish_lost(core, op, hold, answer->text, answer->length, now);
-	hf__hold_idle(core, hold, now);
+	hf__hold_detach_op(core, hold, now);
 }
 
 /* The answer to an ask whose call has left. */
@@ -514,7 +514,7 @@ static void on_extend_answer(struct hf__core *core, struct hf__cmd *cmd,
 		if (hold->state == HF__HOLD_CLEANING)
 			core->events->resume(core, hold, now);
 		else
-			hf__hold_idle(core, hold, now);
+			hf__hold_detach_op(core, hold, now);
 		return;
 	}
 	if (answer->outcome == HF__FAILED) {
@@ -526,7 +526,7 @@ static void on_extend_answer(struct hf__core *core, struct hf__cmd *cmd,
 	} else if (confirm_ask(core, op, hold, now)) {
 		hf__hold_arm(core, hold);
 		hf__op_succeed(core, op);
-		hf__hold_idle(core, hold, now);
+		hf__hold_detach_op(core, hold, now);
 	} else if (hf__hold_check(core, hold, now)) {
 		on_gone(core, op, hold, answer, now);
 	}
@@ -562,7 +562,7 @@ void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t n
 	cmd->items = traits->several ? (uint16_t)op->want.amount : 0;
 	cmd->from = op->want.from ? op->want.from : hf__hold_writer(core, op->lock, op->want.owner);
 	cmd->place_ms = place_of(core, op);
-	cmd->waited_ms = hf__note_waited(core, op, now);
+	cmd->waited_ms = hf__note_wait_ms(core, op, now);
 	cmd->token = op->want.token || op->lock->kind == HF_FENCED;
 	cmd->revocable = op->want.revocable;
 	cmd->again = hold->doubtful;
@@ -669,7 +669,7 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 	else if (!traits->queues)
 		hf__acquire_ask(core, hold, now);
 	else if (op->lock->queue.next == &op->link)
-		hf__lock_next(core, op->lock, now);
+		hf__lock_let_next(core, op->lock, now);
 	if (op->lock->link->up && !hold->cmd.in_flight)
 		hf__op_count_wait(core, op);
 }

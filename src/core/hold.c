@@ -218,7 +218,7 @@ void hf__hold_end(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	free_hold(core, hold);
 	hf__lock_unpark(core, lock, owner, now);
 	if (was_held || !hf__lock_is_waiting(lock))
-		hf__lock_next(core, lock, now);
+		hf__lock_let_next(core, lock, now);
 	hf__lock_unref(core, lock);
 	if (core->closing && core->holds == 0)
 		hf__op_succeed(core, core->closing);
@@ -249,7 +249,7 @@ void hf__hold_forget_lost(struct hf__core *core, const struct hf__hold *hold, in
 	}
 }
 
-void hf__hold_idle(struct hf__core *core, struct hf__hold *hold, int64_t now)
+void hf__hold_detach_op(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	hold->op = NULL;
 	if (hold->state == HF__HOLD_LOST && hold->stays)
@@ -472,7 +472,7 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	              (core->config.history && reason != HF__LOST_FORCED);
 	if (hold->stays && !hold->op)
 		core->events->resume(core, hold, now);
-	hf__lock_next(core, hold->cmd.lock, now);
+	hf__lock_let_next(core, hold->cmd.lock, now);
 }
 
 void hf__hold_hide(struct hf__core *core, struct hf__hold *hold)
@@ -528,7 +528,7 @@ void hf__hold_end_traceless(struct hf__core *core, struct hf__hold *hold, int64_
 	core->events->resume(core, hold, now);
 	hf__lock_unpark(core, lock, owner, now);
 	if (!hf__lock_is_waiting(lock))
-		hf__lock_next(core, lock, now);
+		hf__lock_let_next(core, lock, now);
 	hf__lock_unref(core, lock);
 }
 
@@ -556,7 +556,7 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		lease_ms = HF__PLACE_MS; /* a place may last long, and it keeps others waiting */
 	hold->ended_at = hf__clock_after(now, core->closed ? HF__CLOSE_MS : lease_ms);
 	core->events->resume(core, hold, now);
-	hf__lock_next(core, lock, now);
+	hf__lock_let_next(core, lock, now);
 }
 
 void hf__hold_explain(const struct hf__hold *hold, int64_t now, char *ret_text, size_t size)

@@ -61,7 +61,7 @@ static void finish_released(struct hf__core *core, struct hf__op *op, struct hf_
 	if (hold->count == 0)
 		hf__hold_end(core, hold, now);
 	else
-		hf__hold_idle(core, hold, now);
+		hf__hold_detach_op(core, hold, now);
 }
 
 static void finish_lost(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
@@ -74,7 +74,7 @@ static void finish_lost(struct hf__core *core, struct hf__op *op, struct hf__hol
 	if (hold->count == 0)
 		hf__hold_forget(core, hold, now);
 	else
-		hf__hold_idle(core, hold, now);
+		hf__hold_detach_op(core, hold, now);
 }
 
 /* The call leaves without an answer; the last level is removed in the background. */
@@ -87,7 +87,7 @@ static void leave(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	} else if (hold->count == 0 && !hold->cmd.in_flight) {
 		hf__hold_forget(core, hold, now);
 	} else {
-		hf__hold_idle(core, hold, now);
+		hf__hold_detach_op(core, hold, now);
 	}
 }
 
@@ -127,7 +127,7 @@ static void on_level_answer(struct hf__core *core, struct hf__hold *hold, enum h
 		hold->doubtful = true;
 	else if (outcome == HF__GONE && hold->state == HF__HOLD_HELD)
 		hf__hold_lose(core, hold, HF__LOST_GONE, now);
-	hf__hold_idle(core, hold, now);
+	hf__hold_detach_op(core, hold, now);
 }
 
 /* No call waits for the answer. */

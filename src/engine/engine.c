@@ -381,7 +381,7 @@ struct watched {
 	int ports;
 };
 
-static short events_wanted(const struct hf__port *port)
+static short wanted_events(const struct hf__port *port)
 {
 	return port->watched_raw ? port->want : port->blocked ? POLLIN | POLLOUT : POLLIN;
 }
@@ -398,7 +398,7 @@ static void watch_ports(const struct hf__engine *engine, struct watched *ret_wat
 			continue;
 		ret_watched->port[ret_watched->ports++] = port;
 		ret_watched->fds[ret_watched->ports] =
-			(struct pollfd){.fd = port->fd, .events = events_wanted(port)};
+			(struct pollfd){.fd = port->fd, .events = wanted_events(port)};
 	}
 }
 

@@ -377,7 +377,7 @@ static void connect_first(struct hf__conn *conn, int64_t now)
 {
 	conn->round.first = 0;
 	for (int i = 0; i < conn->addresses; i++)
-		if (hf__resolve_same(&conn->address[i], &conn->worked))
+		if (hf__resolve_is_same(&conn->address[i], &conn->worked))
 			conn->round.first = i;
 	connect_next(conn, now);
 }

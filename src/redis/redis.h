@@ -330,7 +330,7 @@ bool hf__resolve_lacks(const struct hf__resolve *resolve, const struct hf__addre
  * filled.
  */
 int hf__resolve_take(struct hf__conn *conn, char *why, size_t size);
-bool hf__resolve_same(const struct hf__address *one, const struct hf__address *other);
+bool hf__resolve_is_same(const struct hf__address *one, const struct hf__address *other);
 /* "10.0.0.1:6379" or "[::1]:6379", as servers write it; empty for other families. */
 void hf__resolve_show(const struct hf__address *address, char *ret_text, size_t size);
 /* The address of a unix socket; false if its path is too long. */

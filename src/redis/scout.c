@@ -256,7 +256,7 @@ bool hf__scout_is_at(const struct hf__scout *scout, const struct hf__conn *conn)
 	if (scout->seek.conn.state != HF__CONN_UP)
 		return false;
 	for (int i = 0; i < conn->addresses; i++)
-		if (hf__resolve_same(&scout->seek.conn.worked, &conn->address[i]))
+		if (hf__resolve_is_same(&scout->seek.conn.worked, &conn->address[i]))
 			return true;
 	return scout->port == conn->port_number && strcmp(scout->host, conn->host) == 0;
 }

@@ -37,7 +37,7 @@ struct hf__sentinel {
 	struct server master; /* as it was named last */
 };
 
-static bool same_server(const struct server *one, const struct server *other)
+static bool is_same_server(const struct server *one, const struct server *other)
 {
 	return one->port == other->port && strcmp(one->name, other->name) == 0;
 }
@@ -90,7 +90,7 @@ static void take_master(struct hf__sentinel *sentinel, struct server *named, int
 	struct hf__redis *redis = sentinel->redis;
 	hf__nat_apply(redis->config->nat, named->name, sizeof named->name, &named->port);
 	char why[2 * NAME_SIZE + 80];
-	bool is_new = !same_server(named, &sentinel->master);
+	bool is_new = !is_same_server(named, &sentinel->master);
 	hf__seek_succeed(&sentinel->seek);
 	if (sentinel->is_missing)
 		hf__log_write(redis->core, HF_LOG_INFO, "%s names the master '%.60s' again",
@@ -164,7 +164,7 @@ static void learn_one(struct hf__sentinel *sentinel, const char *bytes, uint32_t
 		return;
 	hf__nat_apply(sentinel->redis->config->nat, server.name, sizeof server.name, &server.port);
 	for (int i = 0; i < sentinel->known_count; i++)
-		if (same_server(&sentinel->known[i], &server))
+		if (is_same_server(&sentinel->known[i], &server))
 			return;
 	sentinel->known[sentinel->known_count++] = server;
 }

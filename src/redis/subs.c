@@ -15,7 +15,7 @@ struct channel_key {
 	size_t length;
 };
 
-static bool same_channel(const struct hf__table_link *link, const void *key)
+static bool is_same_channel(const struct hf__table_link *link, const void *key)
 {
 	const struct hf__sub *sub = hf__table_item(link, struct hf__sub, by_channel);
 	const struct channel_key *want = key;
@@ -28,7 +28,7 @@ static struct hf__sub *find_sub(struct hf__redis *redis, const struct hf__conn *
 {
 	struct channel_key key = {.conn = conn, .text = channel, .length = length};
 	uint32_t hash = hf__table_hash(&redis->subs, channel, length);
-	struct hf__table_link *link = hf__table_find(&redis->subs, hash, same_channel, &key);
+	struct hf__table_link *link = hf__table_find(&redis->subs, hash, is_same_channel, &key);
 	return link ? hf__table_item(link, struct hf__sub, by_channel) : NULL;
 }
 

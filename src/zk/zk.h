@@ -267,8 +267,8 @@ void hf__zk_answer_extend(struct hf__zk *zk, struct hf__cmd *cmd);
 void hf__zk_answer_count(struct hf__zk *zk, struct hf__cmd *cmd, int64_t count, int64_t now);
 void hf__zk_answer_error(struct hf__zk *zk, struct hf__cmd *cmd, int error, const char *text,
                          int64_t now);
-void hf__zk_answer_failed(struct hf__zk *zk, struct hf__cmd *cmd, int rc, const char *what,
-                          int64_t now);
+void hf__zk_answer_rc(struct hf__zk *zk, struct hf__cmd *cmd, int rc, const char *what,
+                      int64_t now);
 
 /* ---- doubt.c ---- */
 /* The connection cannot be relied on: in this turn every command is answered as unknown. */

@@ -199,8 +199,8 @@ static void check_stuck(struct client *client, const struct call *call)
 	const struct hf__op *op = &call->op;
 	const struct hf__cmd *cmd = op->query ? &op->query->cmd : op->hold ? &op->hold->cmd : NULL;
 	bool queued = !op->query && !hf__list_empty(&op->link);
-	if (client->conn && cmd && !cmd->in_flight && !queued && !hf__wheel_running(&op->retry) &&
-	    !is_moving(op))
+	if (client->conn && cmd && !cmd->in_flight && !queued &&
+	    !hf__wheel_is_running(&op->retry) && !is_moving(op))
 		check_fail(client->world, "stuck", "client %d: verb %d waits for nothing",
 		           client->index, op->want.verb);
 }
@@ -210,7 +210,7 @@ static void check_watch(struct client *client, int name)
 {
 	const struct hf__lock *lock = client->lock[name];
 	if (client->watch[name] && !client->closing && hf__list_empty(&lock->queue) &&
-	    !hf__wheel_running(&lock->watches->timer))
+	    !hf__wheel_is_running(&lock->watches->timer))
 		check_fail(client->world, "watch", "client %d: name %d is watched for nobody",
 		           client->index, name);
 }
