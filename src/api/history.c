@@ -31,7 +31,7 @@ struct hf_history {
 	struct hf__buffer rows;
 	struct hf__list open;   /* holds whose end is not known for certain, the oldest first */
 	struct hf__table names; /* the same by name */
-	hf_history_fn *tell;
+	hf_history_fn *report;
 	void *arg;
 	int64_t server_ms; /* the server's clock when it last answered */
 };
@@ -165,11 +165,11 @@ static void remember(hf_history *history, hf_history_row *row)
 	              hf__table_hash(&history->names, row->name, row->name_length));
 }
 
-static int tell_row(hf_history *history, hf_history_row *row)
+static int report_row(hf_history *history, hf_history_row *row)
 {
 	row->is_told = true;
 	row->server_ms = history->server_ms;
-	return history->tell(history->arg, row);
+	return history->report(history->arg, row);
 }
 
 static bool is_client_of(const char *owner, const hf_history_row *row)
@@ -257,7 +257,7 @@ static int on_end(hf_history *history, const struct entry *entry, hf_history_end
 	set_end(row, entry, end);
 	int rc = end == HF_HISTORY_FORCED ? note_forcer(row, entry) : 0;
 	if (!rc)
-		rc = tell_row(history, row);
+		rc = report_row(history, row);
 	if (end != HF_HISTORY_FORCED || (!is_known && history->names.entries >= MOST_OPEN))
 		free_row(history, row);
 	else if (!is_known)
@@ -277,7 +277,7 @@ static int on_wait(hf_history *history, const struct entry *entry, hf_history_en
 	bool is_late = entry->held_ms > 0 && entry->held_ms < entry->at;
 	row->ended_at = is_late ? entry->at - entry->held_ms : entry->at;
 	row->end = end;
-	int rc = tell_row(history, row);
+	int rc = report_row(history, row);
 	free_row(history, row);
 	return rc;
 }
@@ -508,7 +508,7 @@ static int find_gone(hf_history *history)
  * Reports what has no entry for its end: it is held, or it is known only that it has ended. The
  * latter is remembered for a while, because a holder may learn late that it has lost it.
  */
-static int tell_open(hf_history *history)
+static int report_open(hf_history *history)
 {
 	struct hf__list *link, *after;
 	int rc = 0;
@@ -517,7 +517,7 @@ static int tell_open(hf_history *history)
 		if (row->is_gone && row->end == HF_HISTORY_HELD)
 			infer_end(row, history->server_ms);
 		if (!row->is_told && !rc)
-			rc = tell_row(history, row);
+			rc = report_row(history, row);
 		if (row->end != HF_HISTORY_HELD && row->is_told &&
 		    row->ended_at < history->server_ms - REMEMBERED_MS)
 			free_row(history, row);
@@ -534,7 +534,7 @@ static int read_all(hf_history *history)
 	rc = find_gone(history);
 	if (!rc)
 		rc = read_entries(history, true);
-	return rc ? rc : tell_open(history);
+	return rc ? rc : report_open(history);
 }
 
 /* What was found is reported even if some of the streams could not be found. */
@@ -547,14 +547,14 @@ static int read_whole(hf_history *history)
 	return !rc && missing ? hf__error(missing, "%s", why) : rc;
 }
 
-int hf_history_read(hf_history *history, hf_history_fn *tell, void *arg)
+int hf_history_read(hf_history *history, hf_history_fn *report, void *arg)
 {
-	if (!history || !tell)
-		return hf__error_null(!history ? "history" : "tell");
+	if (!history || !report)
+		return hf__error_null(!history ? "history" : "report");
 	int rc = hf__client_check(history->client);
 	if (rc)
 		return rc;
-	history->tell = tell;
+	history->report = report;
 	history->arg = arg;
 	return history->is_whole ? read_whole(history) : read_all(history);
 }
