@@ -712,7 +712,7 @@ class latch
 	hf_latch *handle_ = nullptr;
 };
 
-/* A gate: wait() waits while it is set. */
+/* A barrier: wait() blocks while it is set. */
 class barrier
 {
       public:

@@ -1,4 +1,4 @@
-/* The gate: what every request must have before anything else is done with it. */
+/* Checks what every request must have before anything else is done with it. */
 #include "web.h"
 
 #include <ctype.h>
