@@ -231,8 +231,8 @@ void hf__handle_close(struct hf__handle *handle);
 /* Describes a call of this verb on the object; `what` is the argument that must not be NULL. */
 struct hf__spec hf__handle_describe(const struct hf__handle *handle, const char *what,
                                     enum hf__op_verb verb);
-struct hf__spec hf__handle_describe_request(const struct hf__handle *handle, const char *what,
-                                            enum hf__verb request);
+struct hf__spec hf__handle_describe_command(const struct hf__handle *handle, const char *what,
+                                            enum hf__verb verb);
 /* Describes an acquire of one permit, or a wait. */
 struct hf__spec hf__handle_describe_wait(const struct hf__handle *handle, const char *what,
                                          const hf_wait_options *options);

@@ -156,11 +156,11 @@ struct hf__spec hf__handle_describe(const struct hf__handle *handle, const char 
 	return spec;
 }
 
-struct hf__spec hf__handle_describe_request(const struct hf__handle *handle, const char *what,
-                                            enum hf__verb request)
+struct hf__spec hf__handle_describe_command(const struct hf__handle *handle, const char *what,
+                                            enum hf__verb verb)
 {
-	struct hf__spec spec = hf__handle_describe(handle, what, HF__OP_REQUEST);
-	spec.want.request = (uint8_t)request;
+	struct hf__spec spec = hf__handle_describe(handle, what, HF__OP_COMMAND);
+	spec.want.command = (uint8_t)verb;
 	return spec;
 }
 

@@ -41,10 +41,10 @@ static void set_owner(struct hf__spec *spec, const hf_owner *owner)
 	spec->want.by_thread = !owner;
 }
 
-static struct hf__spec describe_request(const hf_lock *lock, enum hf__verb request)
+static struct hf__spec describe_command(const hf_lock *lock, enum hf__verb verb)
 {
-	struct hf__spec spec = describe(lock, HF__OP_REQUEST);
-	spec.want.request = (uint8_t)request;
+	struct hf__spec spec = describe(lock, HF__OP_COMMAND);
+	spec.want.command = (uint8_t)verb;
 	return spec;
 }
 
@@ -258,7 +258,7 @@ int hf_lock_extend_async(hf_lock *lock, hf_owner *owner, int64_t lease_ms, hf_do
 
 static struct hf__spec describe_revoke(const hf_lock *lock)
 {
-	struct hf__spec spec = describe_request(lock, HF__REVOKE);
+	struct hf__spec spec = describe_command(lock, HF__REVOKE);
 	if (!spec.error)
 		spec.error = check_revocable(lock, 1);
 	return spec;
@@ -290,7 +290,7 @@ static int check_waiter(const hf_lock *lock, const char *waiter)
 
 static struct hf__spec describe_remove_waiter(const hf_lock *lock, const char *waiter)
 {
-	struct hf__spec spec = describe_request(lock, HF__DROP_WAITER);
+	struct hf__spec spec = describe_command(lock, HF__DROP_WAITER);
 	if (!spec.error)
 		spec.error = check_waiter(lock, waiter);
 	spec.want.words = waiter;
@@ -427,7 +427,7 @@ int hf_lock_holder_async(hf_lock *lock, hf_done_fn *done, void *arg)
 
 static struct hf__spec describe_last_token(const hf_lock *lock)
 {
-	struct hf__spec spec = describe_request(lock, HF__TOKEN);
+	struct hf__spec spec = describe_command(lock, HF__TOKEN);
 	if (!spec.error)
 		spec.error = check_token(lock, 1);
 	return spec;

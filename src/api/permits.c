@@ -43,7 +43,7 @@ static int check_ids(const hf_permit_id *ids, int n)
 
 static struct hf__spec describe(const hf_permits *permits, enum hf__verb verb)
 {
-	return hf__handle_describe_request(permits ? &permits->at : NULL, "permits", verb);
+	return hf__handle_describe_command(permits ? &permits->at : NULL, "permits", verb);
 }
 
 static struct hf__spec describe_with_ids(const hf_permits *permits, enum hf__verb verb,

@@ -40,7 +40,7 @@ static void identify(const struct hf__several *several, struct identity *identit
 {
 	_Atomic uint32_t pending = (uint32_t)several->n;
 	struct hf__want want = {
-		.verb = HF__OP_REQUEST, .request = HF__IDENTIFY, .wait_ms = HF__MOST_LIMIT_MS};
+		.verb = HF__OP_COMMAND, .command = HF__IDENTIFY, .wait_ms = HF__MOST_LIMIT_MS};
 	for (size_t i = 0; i < several->n; i++) {
 		struct hf__call call;
 		struct hf__spec spec = hf__members_describe(&several->member[i], &want);

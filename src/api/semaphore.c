@@ -23,7 +23,7 @@ void hf_semaphore_close(hf_semaphore *semaphore)
 
 static struct hf__spec describe(const hf_semaphore *semaphore, enum hf__verb verb)
 {
-	return hf__handle_describe_request(semaphore ? &semaphore->at : NULL, "semaphore", verb);
+	return hf__handle_describe_command(semaphore ? &semaphore->at : NULL, "semaphore", verb);
 }
 
 static struct hf__spec describe_with(const hf_semaphore *semaphore, enum hf__verb verb,

@@ -352,7 +352,7 @@ static int64_t end_of(const struct hf__op *op, struct hf__hold *hold, int64_t se
 	return end;
 }
 
-/* The lease of a level counts from the request, or from now if only this client counts it. */
+/* The lease of a level counts from the ask, or from now if only this client counts it. */
 static bool confirm_ask(struct hf__core *core, const struct hf__op *op, struct hf__hold *hold,
                         int64_t now)
 {
@@ -549,7 +549,7 @@ void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t n
 	struct hf__cmd *cmd = &hold->cmd;
 	bool takes = traits->trace != HF__TRACE_LEASE;
 	if (takes && !hold->doubtful)
-		cmd->wire = ++core->last_request;
+		cmd->wire = ++core->last_number;
 	if (traits->trace == HF__TRACE_TAKEN && !hold->recorded) {
 		cmd->record = hf__record_take(core, cmd->wire, now);
 		hold->recorded = true;

@@ -161,7 +161,7 @@ enum hf__verb {
 	/*
 	 * The remaining commands are about semaphores, permits and latches. DONE, with count; GONE
 	 * if a permit does not exist. Where a repeat would change more than the first execution,
-	 * `wire` numbers the request, `record` is the number of the record in which the server
+	 * `wire` numbers the command, `record` is the number of the record in which the server
 	 * notes that it has run, and `again` is set if it may have run before.
 	 */
 	HF__SEMAPHORE_RELEASE,
@@ -234,7 +234,7 @@ struct hf__traits {
 	bool skewed;     /* its expiry is compared with the clocks of other hosts */
 	bool tokens;     /* a grant can carry a token */
 	bool notes;      /* a waiter can leave a note on the server */
-	bool unrecorded; /* the server keeps no record of its requests: a removal is not repeated */
+	bool unrecorded; /* the server keeps no record of its commands: a removal is not repeated */
 };
 
 enum hf__outcome {
@@ -305,7 +305,7 @@ struct hf__cmd {
 	/* Where the answer goes. The core fills in this field and all that follow. */
 	hf__answer_fn *on_answer;
 	struct hf__lock *lock;
-	uint64_t wire; /* the wire owner, or the number of a request without an owner */
+	uint64_t wire; /* the wire owner, or the number of a command without an owner */
 	int64_t lease_ms;
 	int64_t sent_at;   /* never later than the first byte */
 	int64_t answer_by; /* when the backend gives the connection up */
@@ -327,7 +327,7 @@ struct hf__cmd {
 	union {
 		/* RENEW: the holds to renew; NULL: the command's own. */
 		const struct hf__renew_item *item;
-		/* Requests about permits: their ids. */
+		/* Commands about permits: their ids. */
 		const unsigned char (*permit)[HF__PERMIT_SIZE];
 		/*
 		 * LIST, LIST_WAITED, INSPECT_MANY, HISTORY, HISTORY_HELD, HISTORY_STREAMS,
@@ -342,7 +342,7 @@ struct hf__cmd {
 	};
 	int32_t count;
 	uint16_t items;     /* how many items, permits or words; of an ask: permits, from wire on */
-	uint16_t record;    /* of a request without an owner: which record it uses */
+	uint16_t record;    /* of a command without an owner: which record it uses */
 	uint32_t place_ms;  /* of an ask: how long to keep its place in the queue; 0: wants none */
 	uint32_t sent_us;   /* the core's, with metrics: the low bits of when it was submitted */
 	uint8_t verb;       /* enum hf__verb */
@@ -425,7 +425,7 @@ struct hf__backend_ops {
 	/* The core needs this link: connects now if it is not up. */
 	void (*want_link)(void *backend, struct hf__link *link);
 	/*
-	 * The link for everything about this name; without a name, for requests about none. May be
+	 * The link for everything about this name; without a name, for commands about none. May be
 	 * missing: then it is always the core's own. NULL without memory.
 	 */
 	struct hf__link *(*route)(void *backend, const char *name, size_t length);
@@ -439,7 +439,7 @@ struct hf__backend_ops {
 	 * is 0 while it is not known that there are slots.
 	 */
 	uint16_t (*slot)(void *backend, const char *name, size_t length);
-	/* Whether one request can name several locks, whatever their slots. May be missing: no. */
+	/* Whether one command can name several locks, whatever their slots. May be missing: no. */
 	bool (*asks_together)(void *backend);
 	/*
 	 * Holds are renewed by one command only if this number is the same; HF__BATCH_ANY if it is

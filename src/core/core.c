@@ -174,7 +174,7 @@ static void leave(struct hf__core *core, struct hf__op *op, int result, int64_t 
 		hf__op_succeed(core, op);
 	else if (op->query)
 		hf__query_leave(core, op, result, now);
-	else if (op->want.verb == HF__OP_REQUEST)
+	else if (op->want.verb == HF__OP_COMMAND)
 		hf__op_finish_refused(core, op); /* it never had the memory for a query */
 	else if (op->want.verb == HF__OP_RELEASE)
 		hf__release_on_deadline(core, op, now);
@@ -217,7 +217,7 @@ static void retry(struct hf__core *core, struct hf__op *op, int64_t now)
 	bool listens = op->lock && op->lock->link->up && !op->lock->traits->spins;
 	if (op->query)
 		hf__query_resume(core, op->query, now);
-	else if (op->want.verb == HF__OP_REQUEST)
+	else if (op->want.verb == HF__OP_COMMAND)
 		hf__query_start(core, op, now);
 	else if (listens && hf__lock_may_listen(core, op, now))
 		hf__acquire_listen(core, op, now);

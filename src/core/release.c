@@ -206,7 +206,7 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 		core->stats.unknowns++;
 	if (answer->outcome != HF__UNSENT && answer->outcome != HF__NOT_NOW)
 		note_said(hold);
-	/* A refusal is final: repeating the request would not help. */
+	/* A refusal is final: repeating the command would not help. */
 	if (hold->state == HF__HOLD_LOST &&
 	    (answer->outcome == HF__DONE || answer->outcome == HF__GONE ||
 	     answer->outcome == HF__FAILED))

@@ -19,7 +19,7 @@ enum hf__op_verb {
 	HF__OP_EXTEND,
 	HF__OP_FORCE,
 	HF__OP_QUERY,   /* reads the state of a lock; want.question says what is read from it */
-	HF__OP_REQUEST, /* the command that want.request names */
+	HF__OP_COMMAND, /* the command that want.command names */
 	HF__OP_PING,
 	HF__OP_NOTHING, /* succeeds at once */
 	HF__OP_PAUSE,   /* succeeds when its time is over */
@@ -50,7 +50,7 @@ struct hf__want {
 	int64_t lease_ms; /* 0: the watchdog's */
 	/* Published with the hold, or NULL. Belongs to the caller, until the call has finished. */
 	const char *value;
-	/* Of a request: `amount` strings, or `amount` valid permit ids. The core copies them. */
+	/* Of a command: `amount` strings, or `amount` valid permit ids. The core copies them. */
 	const char *words;
 	const hf_permit_id *permit;
 	struct hf__buffer *rows;  /* rows of the answer go here, or NULL */
@@ -60,7 +60,7 @@ struct hf__want {
 	struct hf__spin spin;
 	int16_t replicas; /* that must acknowledge a grant; 0: the default; negative: none */
 	uint8_t verb;     /* enum hf__op_verb */
-	uint8_t request;  /* enum hf__verb of HF__OP_REQUEST */
+	uint8_t command;  /* enum hf__verb of HF__OP_COMMAND */
 	uint8_t question; /* enum hf__question of HF__OP_QUERY */
 	bool by_thread;   /* the owner is the calling thread */
 	bool token;       /* the grant must come with a fencing token */

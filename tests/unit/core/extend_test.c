@@ -40,8 +40,8 @@ static struct permit take(struct fake *fake, int64_t lease_ms)
 
 static struct hf__op *extend(struct fake *fake, const struct permit *permit, int64_t lease_ms)
 {
-	return fake_start_on(fake, permit->lock, .verb = HF__OP_REQUEST,
-	                     .request = HF__PERMITS_EXTEND, .amount = 1, .lease_ms = lease_ms,
+	return fake_start_on(fake, permit->lock, .verb = HF__OP_COMMAND,
+	                     .command = HF__PERMITS_EXTEND, .amount = 1, .lease_ms = lease_ms,
 	                     .permit = &permit->id);
 }
 
@@ -187,8 +187,8 @@ static void extension_that_was_answered_too_late_is_lost(void **state)
 {
 	struct fake *fake = *state;
 	struct permit permit = take(fake, SHORT);
-	struct hf__op *op = fake_start_on(fake, permit.lock, .verb = HF__OP_REQUEST,
-	                                  .request = HF__PERMITS_EXTEND, .amount = 1,
+	struct hf__op *op = fake_start_on(fake, permit.lock, .verb = HF__OP_COMMAND,
+	                                  .command = HF__PERMITS_EXTEND, .amount = 1,
 	                                  .lease_ms = LONG, .wait_ms = LONG, .permit = &permit.id);
 	fake->now += SHORT; /* no turn: the timer has not fired */
 	assert_int_equal(left_of(fake, &permit), 0);
@@ -211,8 +211,8 @@ static void extension_of_a_lost_permit_is_lost_and_not_sent(void **state)
 
 static struct hf__op *release(struct fake *fake, const struct permit *permit)
 {
-	return fake_start_on(fake, permit->lock, .verb = HF__OP_REQUEST,
-	                     .request = HF__PERMITS_RELEASE, .amount = 1, .permit = &permit->id);
+	return fake_start_on(fake, permit->lock, .verb = HF__OP_COMMAND,
+	                     .command = HF__PERMITS_RELEASE, .amount = 1, .permit = &permit->id);
 }
 
 static void release_of_a_lost_permit_does_not_wait_for_a_connection(void **state)

@@ -241,8 +241,8 @@ static void repeat_that_fails_leaves_the_outcome_unknown(void **state)
 	struct hf__lock *lock = hf__lock_ref(&fake->core, HF__SEMAPHORE, "pool");
 	fake->lock[fake->locks++] = lock;
 	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
-		struct hf__op *op = fake_start_on(fake, lock, .verb = HF__OP_REQUEST, .amount = 1,
-		                                  .request = HF__SEMAPHORE_ADD);
+		struct hf__op *op = fake_start_on(fake, lock, .verb = HF__OP_COMMAND, .amount = 1,
+		                                  .command = HF__SEMAPHORE_ADD);
 		fake_link_down(fake);
 		fake_link_up(fake);
 		fake_reply(fake, answers[i]);
@@ -257,8 +257,8 @@ static void release_that_lacks_memory_is_sent_again(void **state)
 	struct fake *fake = *state;
 	struct hf__lock *lock = hf__lock_ref(&fake->core, HF__SEMAPHORE, "pool");
 	fake->lock[fake->locks++] = lock;
-	struct hf__op *op = fake_start_on(fake, lock, .verb = HF__OP_REQUEST, .amount = 1,
-	                                  .request = HF__SEMAPHORE_RELEASE);
+	struct hf__op *op = fake_start_on(fake, lock, .verb = HF__OP_COMMAND, .amount = 1,
+	                                  .command = HF__SEMAPHORE_RELEASE);
 	fake_reply(fake, (struct hf__answer){.outcome = HF__UNSENT,
 	                                     .error = HF_ENOMEM,
 	                                     .text = "no memory",
