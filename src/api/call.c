@@ -15,7 +15,7 @@ void hf__call_init(struct hf__call *call, const struct hf__spec *spec)
 	call->op.text[0] = 0;
 	call->op.lock = spec->lock;
 	call->op.want = spec->want;
-	if (spec->want.by_thread && spec->want.verb == HF__OP_ACQUIRE)
+	if (spec->want.by_thread && spec->want.action == HF__OP_ACQUIRE)
 		call->op.thread = hf__thread_ref();
 	call->client = spec->client;
 	call->only = spec->only;
@@ -122,7 +122,7 @@ int hf__call_run(struct hf__call *call, const struct hf__spec *spec)
 	if (spec->error)
 		return spec->error;
 	/* A thread that calls again and again must not keep a close waiting. */
-	if (spec->want.verb != HF__OP_CLOSE && atomic_load(&client->closing))
+	if (spec->want.action != HF__OP_CLOSE && atomic_load(&client->closing))
 		return hf__error(HF_ECLOSED, "the client is closed");
 	hf__call_init(call, spec);
 	if (!hf__cancel_join(spec->want.cancel, call)) {

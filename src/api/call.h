@@ -1,6 +1,6 @@
 /*
- * Calls. The function of a verb describes a call: it checks the arguments and says what is
- * wanted. Then the calling thread runs it and waits, or it is started and completes by callback.
+ * Calls. A function describes each call: it checks the arguments and says what is wanted. Then the
+ * calling thread runs it and waits, or it is started and completes by callback.
  */
 #ifndef HF_API_CALL_H
 #define HF_API_CALL_H

@@ -26,7 +26,7 @@
  *   red.c           plans of red locks, which need a majority of independent servers
  *   several.c       runs calls on several locks, in rounds
  *   lock_open.c     opens and closes lock handles
- *   locks.c         the verbs of locks
+ *   locks.c         calls on locks
  *   permits.c       permits that expire
  *   semaphore.c     semaphores
  *   latch.c         latches
@@ -228,9 +228,9 @@ int hf__handle_map_name(const struct hf_client *client, const char *name,
 /* Makes one more handle of the same object. */
 void hf__handle_copy(struct hf__handle *handle, const struct hf__handle *from);
 void hf__handle_close(struct hf__handle *handle);
-/* Describes a call of this verb on the object; `what` is the argument that must not be NULL. */
+/* Describes a call of this action on the object; `what` is the argument that must not be NULL. */
 struct hf__spec hf__handle_describe(const struct hf__handle *handle, const char *what,
-                                    enum hf__op_verb verb);
+                                    enum hf__op_action action);
 struct hf__spec hf__handle_describe_command(const struct hf__handle *handle, const char *what,
                                             enum hf__verb verb);
 /* Describes an acquire of one permit, or a wait. */

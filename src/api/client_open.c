@@ -106,7 +106,7 @@ static int connect_first(struct hf_client *client)
 {
 	/* The attempt has this limit itself and reports the reason, so ours is longer. */
 	struct hf__spec spec = {.client = client,
-	                        .want = {.verb = HF__OP_LINK,
+	                        .want = {.action = HF__OP_LINK,
 	                                 .wait_ms = client->settings.connect_timeout_ms + 1000}};
 	return hf__call_number(spec, NULL);
 }
@@ -177,7 +177,7 @@ int hf_client_open(const char *url, const hf_client_options *options, hf_client 
 
 static int close_client(struct hf_client *client)
 {
-	struct hf__spec spec = {.client = client, .want = {.verb = HF__OP_CLOSE}};
+	struct hf__spec spec = {.client = client, .want = {.action = HF__OP_CLOSE}};
 	if (hf__client_check(client)) {
 		hf__engine_close_fds(&client->engine);
 		client->core.backend_ops->close_in_child(client->core.backend);

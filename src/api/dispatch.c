@@ -78,7 +78,8 @@ static void complete(struct hf__call *call)
 		(void)hf__error(op->result, "%s", op->detail);
 	else
 		hf__error_clear();
-	bool names_holder = op->want.verb == HF__OP_QUERY && op->want.question == HF__QUERY_HOLDER;
+	bool names_holder =
+		op->want.action == HF__OP_QUERY && op->want.question == HF__QUERY_HOLDER;
 	const char *text = names_holder ? op->text : call->ids;
 	if (call->ids && !op->result)
 		write_ids(call);

@@ -143,9 +143,9 @@ void hf__handle_close(struct hf__handle *handle)
 }
 
 struct hf__spec hf__handle_describe(const struct hf__handle *handle, const char *what,
-                                    enum hf__op_verb verb)
+                                    enum hf__op_action action)
 {
-	struct hf__spec spec = {.want = {.verb = (uint8_t)verb}};
+	struct hf__spec spec = {.want = {.action = (uint8_t)action}};
 	if (!handle) {
 		spec.error = hf__error_null(what);
 		return spec;

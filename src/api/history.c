@@ -715,7 +715,7 @@ int hf_client_clear_history(hf_client *client, const char *name, int64_t *ret_en
 	struct hf__spec spec = {
 		.client = client,
 		.lock = handle.lock,
-		.want = {.verb = HF__OP_COMMAND, .command = HF__HISTORY_CLEAR},
+		.want = {.action = HF__OP_COMMAND, .command = HF__HISTORY_CLEAR},
 	};
 	rc = hf__call_number(spec, ret_entries);
 	if (name)

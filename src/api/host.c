@@ -40,7 +40,7 @@ static void note_hold(const struct hf__call *call)
 static bool is_not_held(const struct hf__op *op)
 {
 	return op->result == HF_ENOTHELD &&
-	       (op->want.verb == HF__OP_RELEASE || op->want.verb == HF__OP_EXTEND);
+	       (op->want.action == HF__OP_RELEASE || op->want.action == HF__OP_EXTEND);
 }
 
 static void finish(void *host, struct hf__op *op)

@@ -1,4 +1,4 @@
-/* The verbs of locks. */
+/* Calls on locks. */
 #include "api/client.h"
 
 #include "base/number.h"
@@ -22,9 +22,9 @@ static int check(const hf_lock *lock)
 /* ---- describing calls ---- */
 
 /* A call without an owner. */
-static struct hf__spec describe(const hf_lock *lock, enum hf__op_verb verb)
+static struct hf__spec describe(const hf_lock *lock, enum hf__op_action action)
 {
-	struct hf__spec spec = {.error = check(lock), .want = {.verb = (uint8_t)verb}};
+	struct hf__spec spec = {.error = check(lock), .want = {.action = (uint8_t)action}};
 	if (spec.error)
 		return spec;
 	spec.client = lock->at.client;

@@ -75,7 +75,7 @@ static struct hf__spec describe_acquire(const hf_permits *permits, int n,
 		spec.error = hf__options_check_lease("lease_ms", ours.lease_ms);
 	if (!spec.error)
 		spec.error = hf__options_check_replicas(permits->at.client, ours.replicas);
-	spec.want.verb = HF__OP_ACQUIRE;
+	spec.want.action = HF__OP_ACQUIRE;
 	spec.want.replicas = (int16_t)ours.replicas;
 	spec.want.wait_ms = ours.wait_ms;
 	spec.want.lease_ms = ours.lease_ms;

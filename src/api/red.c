@@ -40,7 +40,7 @@ static void identify(const struct hf__several *several, struct identity *identit
 {
 	_Atomic uint32_t pending = (uint32_t)several->n;
 	struct hf__want want = {
-		.verb = HF__OP_COMMAND, .command = HF__IDENTIFY, .wait_ms = HF__MOST_LIMIT_MS};
+		.action = HF__OP_COMMAND, .command = HF__IDENTIFY, .wait_ms = HF__MOST_LIMIT_MS};
 	for (size_t i = 0; i < several->n; i++) {
 		struct hf__call call;
 		struct hf__spec spec = hf__members_describe(&several->member[i], &want);
@@ -324,7 +324,7 @@ static size_t first_open(const struct hf__work *work)
 
 static void plan_attempt(struct hf__work *work, int64_t now)
 {
-	struct hf__want pause = {.verb = HF__OP_PAUSE, .cancel = work->want.cancel};
+	struct hf__want pause = {.action = HF__OP_PAUSE, .cancel = work->want.cancel};
 	bool fired = work->want.cancel && atomic_load(&work->want.cancel->fired);
 	if (fired) {
 		work->result = HF_ECANCELLED;

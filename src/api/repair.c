@@ -174,8 +174,9 @@ static uint64_t find_others(const struct hf__stake *stake, uint64_t *ret_wire)
 static bool launch_check(struct hf__stake *stake)
 {
 	struct hf__several *several = stake->whole->several;
-	struct hf__want want = {
-		.verb = HF__OP_QUERY, .question = HF__QUERY_IS_HELD, .owner = stake->whole->owner};
+	struct hf__want want = {.action = HF__OP_QUERY,
+	                        .question = HF__QUERY_IS_HELD,
+	                        .owner = stake->whole->owner};
 	uint64_t wire[HF__MEMBERS_MAX];
 	pthread_mutex_lock(&several->mutex);
 	uint64_t members = find_others(stake, wire);
@@ -207,7 +208,7 @@ static struct hf__spec describe(struct hf__stake *stake)
 	struct hf__want want = {.owner = stake->whole->owner, .cancel = &stake->cancel};
 	switch (stake->repair) {
 	case HF__REPAIR_TAKE:
-		want.verb = HF__OP_ACQUIRE;
+		want.action = HF__OP_ACQUIRE;
 		want.replicas = -1;
 		/* If the owner has a hold already, one answer decides, or that hold ends soon. */
 		if (hf__lock_remaining(member_of(stake)->lock.at.lock, want.owner, hf__clock_ms(),
@@ -215,10 +216,10 @@ static struct hf__spec describe(struct hf__stake *stake)
 			want.wait_ms = HF__MOST_LIMIT_MS;
 		break;
 	case HF__REPAIR_PAUSE:
-		want.verb = HF__OP_PAUSE;
+		want.action = HF__OP_PAUSE;
 		want.wait_ms = pause_of(stake);
 		break;
-	default: want.verb = HF__OP_RELEASE; want.cancel = NULL;
+	default: want.action = HF__OP_RELEASE; want.cancel = NULL;
 	}
 	struct hf__spec spec = hf__members_describe(member_of(stake), &want);
 	if (stake->repair == HF__REPAIR_TAKE)

@@ -10,7 +10,7 @@ int hf__rows_ask(struct hf_client *client, struct hf__buffer *rows, enum hf__ver
 {
 	struct hf__spec spec = {.client = client,
 	                        .lock = lock,
-	                        .want = {.verb = HF__OP_COMMAND,
+	                        .want = {.action = HF__OP_COMMAND,
 	                                 .command = (uint8_t)verb,
 	                                 .words = words,
 	                                 .amount = n,

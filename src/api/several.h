@@ -81,7 +81,7 @@ struct hf__several {
 enum hf__phase {
 	HF__PHASE_BEGIN,
 	HF__PHASE_CLEAR, /* releasing what is left of a hold that was lost */
-	HF__PHASE_ONCE,  /* sending one verb to all members at once */
+	HF__PHASE_ONCE,  /* starting one call on all members at once */
 	HF__PHASE_TAKE,  /* multi: acquiring one member after the other */
 	HF__PHASE_KEEP,  /* multi: extending the acquired ones, as the wait for the next is long */
 	HF__PHASE_EVEN,  /* multi: all acquired, extending each to the full lease */

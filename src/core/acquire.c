@@ -610,7 +610,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		return;
 	}
 	hf__hold_take_cell(hold);
-	if (op->want.verb == HF__OP_EXTEND)
+	if (op->want.action == HF__OP_EXTEND)
 		prepare_extend(core, hold);
 	else
 		hf__acquire_prepare(core, hold, now);

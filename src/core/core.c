@@ -131,7 +131,7 @@ static void resume(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		hf__release_correct(core, hold, now);
 	else if (!hold->op && hold->state == HF__HOLD_LOST && hold->stays)
 		hf__release_settle(core, hold, now);
-	else if (hold->op && hold->op->want.verb == HF__OP_RELEASE)
+	else if (hold->op && hold->op->want.action == HF__OP_RELEASE)
 		hf__release_settle(core, hold, now);
 	else if (hold->op && !waits_its_turn(hold))
 		hf__acquire_ask(core, hold, now);
@@ -156,7 +156,7 @@ void hf__core_start(struct hf__core *core, struct hf__op *op, int64_t now)
 		hf__op_finish(core, op, HF_ECLOSED, "the client is closed");
 		return;
 	}
-	switch (op->want.verb) {
+	switch (op->want.action) {
 	case HF__OP_ACQUIRE: hf__acquire_start(core, op, now); break;
 	case HF__OP_RELEASE: release(core, op, now); break;
 	case HF__OP_EXTEND: hf__acquire_extend(core, op, now); break;
@@ -170,13 +170,13 @@ void hf__core_start(struct hf__core *core, struct hf__op *op, int64_t now)
 /* Finishes a call whose time is over. */
 static void leave(struct hf__core *core, struct hf__op *op, int result, int64_t now)
 {
-	if (op->want.verb == HF__OP_CLOSE || op->want.verb == HF__OP_PAUSE)
+	if (op->want.action == HF__OP_CLOSE || op->want.action == HF__OP_PAUSE)
 		hf__op_succeed(core, op);
 	else if (op->query)
 		hf__query_leave(core, op, result, now);
-	else if (op->want.verb == HF__OP_COMMAND)
+	else if (op->want.action == HF__OP_COMMAND)
 		hf__op_finish_refused(core, op); /* it never had the memory for a query */
-	else if (op->want.verb == HF__OP_RELEASE)
+	else if (op->want.action == HF__OP_RELEASE)
 		hf__release_on_deadline(core, op, now);
 	else
 		hf__acquire_give_up(core, op, result, now);
@@ -192,9 +192,9 @@ static void on_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	const struct hf__link *link = link_of(op);
 	int result = link && !link->up ? link->error : op->refusal ? op->refusal : HF_EUNREACHABLE;
-	if (op->want.verb == HF__OP_ACQUIRE || op->want.verb == HF__OP_EXTEND)
+	if (op->want.action == HF__OP_ACQUIRE || op->want.action == HF__OP_EXTEND)
 		hf__acquire_on_deadline(core, op, now);
-	else if (op->want.verb == HF__OP_FORCE)
+	else if (op->want.action == HF__OP_FORCE)
 		leave(core, op, HF_EUNKNOWN, now);
 	else
 		leave(core, op, result, now);
@@ -204,9 +204,9 @@ void hf__core_cancel(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	if (!hf__op_is_active(op))
 		return;
-	if (op->want.verb == HF__OP_PAUSE)
+	if (op->want.action == HF__OP_PAUSE)
 		hf__op_finish(core, op, HF_ECANCELLED, "cancelled");
-	else if (op->want.verb == HF__OP_ACQUIRE && !op->cancelled)
+	else if (op->want.action == HF__OP_ACQUIRE && !op->cancelled)
 		hf__acquire_cancel(core, op, now);
 }
 
@@ -217,7 +217,7 @@ static void retry(struct hf__core *core, struct hf__op *op, int64_t now)
 	bool listens = op->lock && op->lock->link->up && !op->lock->traits->spins;
 	if (op->query)
 		hf__query_resume(core, op->query, now);
-	else if (op->want.verb == HF__OP_COMMAND)
+	else if (op->want.action == HF__OP_COMMAND)
 		hf__query_start(core, op, now);
 	else if (listens && hf__lock_may_listen(core, op, now))
 		hf__acquire_listen(core, op, now);

@@ -14,7 +14,7 @@
 
 static uint8_t verb_of(const struct hf__want *want)
 {
-	switch ((enum hf__op_verb)want->verb) {
+	switch ((enum hf__op_action)want->action) {
 	case HF__OP_FORCE: return HF__FORCE;
 	case HF__OP_QUERY: return HF__LOOK;
 	case HF__OP_PING:
@@ -26,7 +26,7 @@ static uint8_t verb_of(const struct hf__want *want)
 	case HF__OP_NOTHING:
 	case HF__OP_PAUSE:
 	case HF__OP_CLOSE:
-	case HF__OP_VERBS: break;
+	case HF__OP_ACTIONS: break;
 	}
 	assert(!"a query's verb");
 	return HF__PING;
@@ -96,7 +96,7 @@ static bool changes(uint8_t verb)
 /* Others wait for what the call gives back, so it must not fail for lack of memory. */
 static bool gives_back(const struct hf__op *op)
 {
-	if (op->want.verb != HF__OP_COMMAND)
+	if (op->want.action != HF__OP_COMMAND)
 		return false;
 	return op->want.command == HF__PERMITS_RELEASE ||
 	       op->want.command == HF__SEMAPHORE_RELEASE ||
@@ -351,7 +351,7 @@ static int64_t read_number(const struct hf__op *op, const struct hf__answer *ans
 static void finish_done(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer)
 {
 	size_t length = answer->length < sizeof op->text ? answer->length : sizeof op->text - 1;
-	switch (op->want.verb) {
+	switch (op->want.action) {
 	case HF__OP_QUERY: op->number = read_number(op, answer); break;
 	case HF__OP_FORCE:
 	case HF__OP_COMMAND: op->number = answer->count; break;
@@ -573,7 +573,7 @@ void hf__query_resume(struct hf__core *core, struct hf__query *query, int64_t no
 	struct hf__op *op = query->op;
 	if (!hf__query_link(query)->up) {
 		core->backend_ops->want_link(core->backend, hf__query_link(query));
-	} else if (op->want.verb == HF__OP_LINK) {
+	} else if (op->want.action == HF__OP_LINK) {
 		op->query = NULL;
 		drop_query(core, query, now);
 		hf__op_succeed(core, op);
@@ -602,7 +602,7 @@ void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64
 		drop_query(core, query, now);
 	if (result == op->refusal)
 		hf__op_finish_refused(core, op);
-	else if (op->want.verb == HF__OP_LINK)
+	else if (op->want.action == HF__OP_LINK)
 		hf__op_finish(core, op, result, "%s", link->why);
 	else
 		hf__op_finish(core, op, result, "no answer in %" PRId64 " ms%s%s",

@@ -179,7 +179,7 @@ static void on_refused(struct hf__core *core, struct hf__op *op, struct hf__hold
 bool hf__release_end_lost(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	const struct hf__lock *lock = hold->cmd.lock;
-	bool releases = hold->op && hold->op->want.verb == HF__OP_RELEASE;
+	bool releases = hold->op && hold->op->want.action == HF__OP_RELEASE;
 	if (hold->state != HF__HOLD_LOST || !releases || hold->cmd.in_flight || lock->link->up)
 		return false;
 	finish_lost(core, hold->op, hold, NULL, 0, now);

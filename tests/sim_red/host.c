@@ -165,7 +165,7 @@ static void finish(void *host, struct hf__op *op)
 		return;
 	}
 	struct shot *shot = hf__list_item(op, struct shot, call.op);
-	if (op->want.verb == HF__OP_ACQUIRE && !op->result)
+	if (op->want.action == HF__OP_ACQUIRE && !op->result)
 		shot->wire = hf__call_hold(op->lock, op->want.owner)->cmd.wire;
 	if (shot->call.ret_wire && !op->result)
 		*shot->call.ret_wire = shot->wire;
@@ -295,7 +295,7 @@ void host_close(struct node *node)
 	if (node->closing)
 		return;
 	node->closing = true;
-	node->close_op.want.verb = HF__OP_CLOSE;
+	node->close_op.want.action = HF__OP_CLOSE;
 	hf__core_start(&node->client->core, &node->close_op, actor_now(node->process));
 	client_turn(node->client);
 }

@@ -273,7 +273,7 @@ static void late_busy_needs_no_clean_up(void **state)
 static void clean_up_is_repeated_until_the_lease_has_ended(void **state)
 {
 	struct fake *fake = *state;
-	struct hf__op *op = fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = 1, .wait_ms = 500,
+	struct hf__op *op = fake_start(fake, .action = HF__OP_ACQUIRE, .owner = 1, .wait_ms = 500,
 	                               .lease_ms = 6000);
 	fake_advance(fake, 500);
 	check_result(op, HF_EUNKNOWN);
@@ -707,7 +707,7 @@ static void locks_of_other_names_do_not_wait_for_each_other(void **state)
 	struct fake *fake = *state;
 	struct hf__lock *other = fake_lock(fake, "invoices");
 	(void)fake_acquire(fake, 1);
-	(void)fake_start_on(fake, other, .verb = HF__OP_ACQUIRE, .owner = 1);
+	(void)fake_start_on(fake, other, .action = HF__OP_ACQUIRE, .owner = 1);
 	assert_int_equal(fake_pending(fake), 2);
 }
 

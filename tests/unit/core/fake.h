@@ -181,22 +181,22 @@ static inline struct hf__op *fake_call(struct fake *fake, struct hf__lock *lock,
 /* Waits for ever, with the watchdog's lease. */
 static inline struct hf__op *fake_acquire(struct fake *fake, uint64_t owner)
 {
-	return fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = owner);
+	return fake_start(fake, .action = HF__OP_ACQUIRE, .owner = owner);
 }
 
 static inline struct hf__op *fake_acquire_for(struct fake *fake, uint64_t owner, int64_t lease_ms)
 {
-	return fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = owner, .lease_ms = lease_ms);
+	return fake_start(fake, .action = HF__OP_ACQUIRE, .owner = owner, .lease_ms = lease_ms);
 }
 
 static inline struct hf__op *fake_acquire_within(struct fake *fake, uint64_t owner, int64_t wait_ms)
 {
-	return fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = owner, .wait_ms = wait_ms);
+	return fake_start(fake, .action = HF__OP_ACQUIRE, .owner = owner, .wait_ms = wait_ms);
 }
 
 static inline struct hf__op *fake_release(struct fake *fake, uint64_t owner)
 {
-	return fake_start(fake, .verb = HF__OP_RELEASE, .owner = owner);
+	return fake_start(fake, .action = HF__OP_RELEASE, .owner = owner);
 }
 
 static inline void check_waits(const struct hf__op *op)
@@ -413,7 +413,7 @@ static inline int fake_teardown(void **state)
 {
 	struct fake *fake = *state;
 	if (!fake->core.closed)
-		(void)fake_start(fake, .verb = HF__OP_CLOSE);
+		(void)fake_start(fake, .action = HF__OP_CLOSE);
 	fake_advance(fake, 2 * HF__CLOSE_MS);
 	fake_report(fake);
 	assert_int_equal(fake->finished, fake->ops);
