@@ -14,6 +14,7 @@
 
 #include <holdfast/holdfast.h>
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -380,9 +381,10 @@ static inline bool hf__backend_is_walk(const struct hf__cmd *cmd)
 	       cmd->verb == HF__HISTORY_STREAMS;
 }
 
-/* One item of a renewal. */
+/* One item of a RENEW. */
 static inline struct hf__renew_item hf__backend_item(const struct hf__cmd *cmd, uint16_t i)
 {
+	assert(cmd && cmd->verb == HF__RENEW && i < cmd->items);
 	struct hf__renew_item own = {
 		.lock = cmd->lock, .wire = cmd->wire, .lease_ms = cmd->lease_ms};
 	return cmd->item ? cmd->item[i] : own;
