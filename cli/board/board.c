@@ -38,7 +38,7 @@ struct board {
 	hf_cancel *cancel;
 	int fd;
 
-	pthread_mutex_t mutex; /* guards what follows */
+	pthread_mutex_t mutex; /* protects what follows */
 	pthread_cond_t wake;
 	bool stops;
 	struct rows rows;

@@ -21,7 +21,7 @@ struct past {
 	hf_history *history; /* the reading thread's; NULL: not open yet */
 	atomic_bool stops;
 
-	pthread_mutex_t mutex; /* guards what follows */
+	pthread_mutex_t mutex; /* protects what follows */
 	struct kept kept[PAST_MOST];
 	struct past_summary summary;
 };

@@ -14,7 +14,7 @@
 struct history {
 	hf_client *client;
 	pthread_t thread;
-	pthread_mutex_t mutex; /* guards what follows */
+	pthread_mutex_t mutex; /* protects what follows */
 	pthread_cond_t changed;
 	struct top_name wanted; /* length 0: none */
 	struct top_name name;   /* of the past */

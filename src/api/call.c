@@ -129,12 +129,12 @@ int hf__call_run(struct hf__call *call, const struct hf__spec *spec)
 		hf__thread_unref(call->op.thread);
 		return fail_cancelled();
 	}
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	hf__client_enter(client);
 	run_inside(call);
 	hf__cancel_leave(call->op.want.cancel, call);
 	hf__client_leave(client);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	if (call->op.result)
 		return hf__error(call->op.result, "%s", call->op.detail);
 	hf__error_clear();
@@ -215,7 +215,7 @@ static const char *explain_start(int error)
 static int start_new(struct hf__call *call)
 {
 	struct hf_client *client = call->client;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	hf__client_ref(client);
 	hf__engine_lock(&client->engine);
 	int rc = client->core.closed     ? HF_ECLOSED
@@ -226,7 +226,7 @@ static int start_new(struct hf__call *call)
 		start_inside(call);
 	hf__engine_unlock(&client->engine);
 	hf__client_unref(client);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	return rc ? hf__error(rc, "%s", explain_start(rc)) : 0;
 }
 

@@ -159,7 +159,10 @@ static int open_and_start(const char *url, const hf_client_options *options, hf_
 	return 0;
 }
 
-/* ret_client is written within the guard, so that a thread that ends right after can close it. */
+/*
+ * ret_client is written while cancelling is deferred, so that a thread that ends right after can
+ * close it.
+ */
 int hf_client_open(const char *url, const hf_client_options *options, hf_client **ret_client)
 {
 	hf_client_options ours;
@@ -169,9 +172,9 @@ int hf_client_open(const char *url, const hf_client_options *options, hf_client 
 	if (rc)
 		return rc;
 	ours.size = sizeof ours;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	rc = open_and_start(url, &ours, ret_client);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	return rc;
 }
 
@@ -203,8 +206,8 @@ int hf_client_close(hf_client *client)
 {
 	if (!client)
 		return 0;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	int rc = close_client(client);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	return rc;
 }

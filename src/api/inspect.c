@@ -296,7 +296,7 @@ static void end(struct asking *asking)
  */
 static void pause_until_due(const struct asking *asking)
 {
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	int64_t left = asking->next_at_us - hf__clock_us();
 	while (left > 0 && !atomic_load(&asking->client->closing) &&
 	       !(asking->cancel && atomic_load(&asking->cancel->fired))) {
@@ -304,7 +304,7 @@ static void pause_until_due(const struct asking *asking)
 		nanosleep(&(struct timespec){.tv_nsec = nap * 1000}, NULL);
 		left = asking->next_at_us - hf__clock_us();
 	}
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 }
 
 static uint64_t count_reconnects(struct hf_client *client)
@@ -660,9 +660,9 @@ int hf_embedded_status(char *ret_directory, size_t size, int64_t *ret_pid)
 {
 	char why[HF__DETAIL_SIZE] = "no memory";
 	long pid;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	int rc = hf__embedded_status(ret_directory, size, &pid, why, sizeof why);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	if (rc)
 		return hf__error(rc, "%s", why);
 	if (ret_pid)
@@ -675,9 +675,9 @@ int hf_embedded_stop(void)
 {
 	char why[HF__DETAIL_SIZE] = "no memory";
 	bool ran;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	int rc = hf__embedded_stop(10000, &ran, why, sizeof why);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	if (rc)
 		return hf__error(rc, "%s", why);
 	hf__error_clear();

@@ -105,9 +105,9 @@ int hf__red_check(const struct hf__several *several)
 		for (size_t j = 0; j < i; j++)
 			if (several->member[i].lock.at.client == several->member[j].lock.at.client)
 				return refuse_shared_server(several, j, i);
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	identify(several, identity);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	return check_answers(several, identity);
 }
 

@@ -401,14 +401,14 @@ int hf__several_run(struct hf__several *several, const struct hf__want *want, in
 	struct hf__work *work = take_work(several, want);
 	if (!work)
 		return HF_ENOMEM;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	int rc = begin(work, several, want);
 	while (!rc && work->subs > 0) {
 		run_round(work);
 		plan(work);
 	}
 	leave(work);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	if (!rc)
 		rc = report(work);
 	if (!rc && ret_number)
@@ -500,7 +500,7 @@ int hf__several_start(struct hf__several *several, const struct hf__want *want, 
 	struct hf__work *work = take_work(several, want);
 	if (!work)
 		return HF_ENOMEM;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	int rc = begin(work, hf__members_ref(several), want);
 	work->done = done;
 	work->arg = arg;
@@ -512,6 +512,6 @@ int hf__several_start(struct hf__several *several, const struct hf__want *want, 
 		drop(work);
 		(void)hf__error(rc, "%s", why);
 	}
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	return rc;
 }

@@ -209,9 +209,9 @@ static void drop_others(struct hf__streams *streams)
 
 static void pause_for_slots(void)
 {
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 }
 
 static int report_slots(const struct coverage *coverage)

@@ -18,7 +18,7 @@
 #include <openssl/x509v3.h>
 
 struct hf__tls {
-	pthread_mutex_t mutex; /* guards all below it */
+	pthread_mutex_t mutex; /* protects everything below */
 	SSL_CTX *context;      /* immutable after hf__tls_new */
 	BIO_METHOD *method;    /* immutable after hf__tls_new */
 	char *server_name;     /* the name that the certificate must have */
