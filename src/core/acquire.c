@@ -177,7 +177,7 @@ static void on_late_grant(struct hf__core *core, struct hf__op *op, struct hf__h
 static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t ttl_ms, int64_t now)
 {
 	if (op->lock->traits->ordered && ttl_ms <= 0)
-		/* It is the turn of another waiter, which may never take the lock. */
+		/* Another waiter is next in the queue, and it may never take the lock. */
 		return hf__random_jitter(&core->random, HF__OTHERS_MS);
 	int64_t poll = HF__SLOW_POLL_MS;
 	/* A waiter that does not ask for as long as the watchdog's lease counts as dead. */
@@ -225,7 +225,7 @@ static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__
                      int64_t now)
 {
 	if (op->lock->traits->ordered && !op->listens && hf__lock_is_held_here(op->lock, now)) {
-		/* This client holds the lock, and its release will say whose turn it is. */
+		/* This client holds the lock, and its release will say which waiter is next. */
 		op->phase = HF__OP_LOCAL;
 		ask_later(core, op, now + pause_of(core, op, answer->ttl_ms, now));
 		hf__lock_listen_soon(core, op->lock, now);
@@ -251,7 +251,7 @@ static void on_busy(struct hf__core *core, struct hf__op *op, const struct hf__a
 	op->hold->doubtful = false;
 	op->hold->placed = leaves_place(op->hold);
 	if (op->lock->held == op->hold) {
-		op->lock->held = NULL; /* it was not its turn after all */
+		op->lock->held = NULL; /* it was not the next after all */
 		hf__lock_let_next(core, op->lock, now);
 	}
 	op->refusal = 0;

@@ -6,7 +6,7 @@
 
 #define HF__WATCHED_POLL_MS 60000   /* how often a waiter asks that the server notifies itself */
 #define HF__LATE_MS         30      /* an ask younger than this is waited for past the deadline */
-#define HF__OTHERS_MS       100     /* how often to ask for a free lock that is another's turn */
+#define HF__OTHERS_MS       100     /* how often to ask for a free lock while another is next */
 #define HF__TAKEN_MS        3600000 /* how long the server keeps the record of taken permits */
 
 struct hf__op;

@@ -258,7 +258,7 @@ struct hf__answer {
 	int error;
 	/*
 	 * BUSY: how long the holder's lease lasts at most; negative if it does not expire, -2 if
-	 * the lock is free but it is another waiter's turn, or HF__TTL_UNSET. LOOK: the same, but
+	 * the lock is free but another waiter is next, or HF__TTL_UNSET. LOOK: the same, but
 	 * -2 if it is free.
 	 */
 	int64_t ttl_ms;
@@ -266,7 +266,7 @@ struct hf__answer {
 	int64_t count;
 	/* GRANTED: 0 without a token. */
 	int64_t token;
-	/* SETTLE: the wire owner of this client whose turn it is now, or 0. */
+	/* SETTLE: the wire owner of this client that is next in the queue, or 0. */
 	uint64_t next;
 	/* SETTLE: more clients than `count` may have been notified. */
 	bool uncounted;

@@ -115,7 +115,7 @@ static void clean(struct hf__core *core, struct hf__hold *hold, int64_t now)
 }
 
 /* The call is in the wait queue, but not the first. */
-static bool waits_its_turn(const struct hf__hold *hold)
+static bool has_others_ahead(const struct hf__hold *hold)
 {
 	return hold->cmd.lock->traits->queues && !hf__list_empty(&hold->op->link) &&
 	       hold->cmd.lock->queue.next != &hold->op->link;
@@ -133,7 +133,7 @@ static void resume(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		hf__release_settle(core, hold, now);
 	else if (hold->op && hold->op->want.action == HF__OP_RELEASE)
 		hf__release_settle(core, hold, now);
-	else if (hold->op && !waits_its_turn(hold))
+	else if (hold->op && !has_others_ahead(hold))
 		hf__acquire_ask(core, hold, now);
 }
 

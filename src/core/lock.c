@@ -78,7 +78,7 @@ bool hf__lock_is_held_here(const struct hf__lock *lock, int64_t now)
 	const struct hf__hold *hold = lock->held;
 	if (!hold)
 		return false;
-	/* A waiter whose turn it is and whose ask is in flight counts as the holder. */
+	/* A waiter that is next and whose ask is in flight counts as the holder. */
 	return hold->state == HF__HOLD_RELEASING || now < hold->valid_until ||
 	       (hold->state == HF__HOLD_ASKING && hold->cmd.in_flight);
 }
@@ -261,7 +261,7 @@ void hf__lock_listen_soon(struct hf__core *core, struct hf__lock *lock, int64_t 
 
 /*
  * Readers share the lock, so a writer could wait for ever for a moment without any. Readers of its
- * own client therefore wait until it has had its turn, or for HF__YIELD_MS.
+ * own client therefore wait until it has held the lock, or for HF__YIELD_MS.
  */
 int64_t hf__lock_yield_until(struct hf__core *core, const struct hf__op *op, int64_t now)
 {
@@ -285,7 +285,7 @@ static void let_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 		struct hf__op *op = hf__list_item(link, struct hf__op, link);
 		if (op->phase != HF__OP_LOCAL)
 			continue;
-		/* Another client will announce its turn. If it cannot listen, it asks once more. */
+		/* Another client announces when it is next. If it cannot listen, it asks. */
 		if (lock->traits->ordered)
 			(void)(hf__lock_watch(core, lock, HF__CHANNEL_LOCK, NULL) ||
 			       hf__lock_watch(core, lock, HF__CHANNEL_WAITER, op->hold));
@@ -294,7 +294,7 @@ static void let_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 	hf__lock_unref(core, lock);
 }
 
-/* The writer has had its turn: the readers ask before the next writer does. */
+/* The writer has held the lock: the readers ask before the next writer does. */
 static void let_read(struct hf__core *core, const struct hf__lock *writer, int64_t now)
 {
 	struct hf__lock *lock = hf__lock_find(core, writer->traits->half, writer->name);

@@ -111,7 +111,7 @@ bool hf__query_reserve(struct hf__core *core, const struct hf__lock *lock)
 }
 
 /*
- * Returns it zeroed. Without memory, calls that give something back take turns with the spare one.
+ * Returns it zeroed. Without memory, calls that give something back use the spare one in order.
  */
 static struct hf__query *take_memory(struct hf__core *core, const struct hf__op *op, size_t given)
 {

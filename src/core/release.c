@@ -8,7 +8,7 @@
 
 /*
  * Whether other clients were notified of the release. If the server cannot count all of them, this
- * is assumed from time to time, to give them a turn. The answer is NULL if nothing was released.
+ * is assumed from time to time, to let them ask first. The answer is NULL if nothing was released.
  */
 static bool may_have_notified(const struct hf__lock *lock, const struct hf__answer *answer,
                               int64_t now)
@@ -37,7 +37,7 @@ static void end_rest(struct hf__core *core, struct hf__lock *lock, const struct 
 	}
 }
 
-/* It is the turn of a waiter of this client, so its other waiters stay here. */
+/* A waiter of this client is next, so its other waiters stay here. */
 static void pass_to(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
 {
 	struct hf__list *link;
