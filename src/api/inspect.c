@@ -601,8 +601,7 @@ int hf_client_list_with(hf_client *client, const hf_list_options *options, hf_in
 	                        .arg = arg};
 	asking.duty_percent = ours.duty_percent;
 	asking.cancel = ours.cancel;
-	/* On ZooKeeper the queue of a lock is part of what the walk finds. */
-	filter.heard = filter.waited && !client->settings.zookeeper;
+	filter.heard = filter.waited && client->core.backend_ops->finds_waiters;
 	rc = filter.heard ? find_waited(&asking, &filter) : walk(&asking, &filter);
 	end(&asking);
 	return rc;

@@ -118,8 +118,8 @@ enum hf__verb {
 	HF__LIST,
 	/*
 	 * List the names of locks that somebody waits for, step by step, with `words` as for LIST.
-	 * DONE, with rows: first the cursor of the next step, then names. FAILED on a backend that
-	 * finds its waiters only by a walk.
+	 * DONE, with rows: first the cursor of the next step, then names. FAILED on a backend
+	 * without `finds_waiters`.
 	 */
 	HF__LIST_WAITED,
 	/* Inspect one lock. DONE, with rows: "0", then the lock if it exists. */
@@ -443,6 +443,8 @@ struct hf__backend_ops {
 	uint16_t (*slot)(void *backend, const char *name, size_t length);
 	/* Whether one command can name several locks, whatever their slots. May be missing: no. */
 	bool (*asks_together)(void *backend);
+	/* It has LIST_WAITED. Without that, waiters are found by a walk over all locks. */
+	bool finds_waiters;
 	/*
 	 * Holds are renewed by one command only if this number is the same; HF__BATCH_ANY if it is
 	 * the same for all. May be missing, which means that too.

@@ -220,6 +220,7 @@ static const struct hf__backend_ops ops = {
 	.link_at = link_at,
 	.slot = slot_of,
 	.asks_together = asks_together,
+	.finds_waiters = true,
 	.batch = batch_of,
 	.traits = hf__redis_kinds_traits,
 	.write_identity = write_identity,
