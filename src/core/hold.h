@@ -79,7 +79,7 @@ struct hf__hold {
 	uint8_t pending; /* states not reported yet, the oldest in the low bits, two bits each */
 	uint8_t pending_n;
 	uint8_t moves;    /* hand-overs in a row that led to this hold */
-	uint8_t replicas; /* that have acknowledged the latest grant with this wish */
+	uint8_t replicas; /* that have acknowledged the latest grant that needed replicas */
 	bool has_cell : 1;
 	bool at_risk : 1;
 	bool was_renewed : 1; /* has had a level without a lease of its own */
