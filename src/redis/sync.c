@@ -30,7 +30,7 @@
 #include <string.h>
 
 /* Where a command is; kept in its notes for the backend, which begin as 0. */
-enum step {
+enum sync_step {
 	STEP_ELSEWHERE, /* not here: it was not taken for lack of memory */
 	STEP_COLLECTED,
 	STEP_SENT,     /* its renewal is in flight */
@@ -60,19 +60,19 @@ static struct hf__sync *sync_of(struct hf__conn *conn)
 	return hf__list_item(conn, struct hf__sync, conn);
 }
 
-static void put_into(struct hf__list *list, struct hf__cmd *cmd, enum step step)
+static void put_into(struct hf__list *list, struct hf__cmd *cmd, enum sync_step step)
 {
 	hf__list_add(list, &cmd->link);
 	cmd->backend.step = step;
 }
 
-static void move(struct hf__cmd *cmd, struct hf__list *list, enum step step)
+static void move(struct hf__cmd *cmd, struct hf__list *list, enum sync_step step)
 {
 	hf__list_remove(&cmd->link);
 	put_into(list, cmd, step);
 }
 
-static void move_all(struct hf__list *from, struct hf__list *to, enum step step)
+static void move_all(struct hf__list *from, struct hf__list *to, enum sync_step step)
 {
 	while (!hf__list_empty(from))
 		move(hf__list_item(from->next, struct hf__cmd, link), to, step);
@@ -488,7 +488,7 @@ int hf__sync_submit(struct hf__conn *master, struct hf__cmd *cmd)
 
 bool hf__sync_withdraw(struct hf__cmd *cmd)
 {
-	switch ((enum step)cmd->backend.step) {
+	switch ((enum sync_step)cmd->backend.step) {
 	case STEP_COLLECTED:
 	case STEP_PENDING:
 	case STEP_PROVEN: hf__list_remove(&cmd->link); return true;
