@@ -420,9 +420,9 @@ int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *report, v
 /* Reports the rows after the first, which is a cursor. */
 static int report_answer(struct asking *asking, hf_info_fn *report, void *arg)
 {
-	struct hf__rows_cursor place;
+	struct hf__rows_cursor cursor;
 	size_t at = 0;
-	if (!hf__rows_next(&asking->rows, &at, &place))
+	if (!hf__rows_next(&asking->rows, &at, &cursor))
 		return fail_malformed();
 	return report_rows(asking, at, report, arg);
 }

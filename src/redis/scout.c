@@ -32,15 +32,15 @@ struct hf__scout {
 
 /* ---- the search ---- */
 
-static int count_places(const struct hf__scout *scout)
+static int count_nodes(const struct hf__scout *scout)
 {
 	return scout->seeds + hf__map_masters(scout->redis->cluster);
 }
 
 /* There may be fewer servers since the current one was chosen. */
-static void set_place(struct hf__scout *scout)
+static void choose_node(struct hf__scout *scout)
 {
-	int current = scout->seek.current %= count_places(scout);
+	int current = scout->seek.current %= count_nodes(scout);
 	int known = current - scout->seeds;
 	struct hf__host server =
 		known < 0 ? scout->seed[current] : hf__map_master(scout->redis->cluster, known);
@@ -50,7 +50,7 @@ static void set_place(struct hf__scout *scout)
 
 static void contact(struct hf__scout *scout, int64_t now)
 {
-	set_place(scout);
+	choose_node(scout);
 	scout->asked = 0;
 	hf__seek_contact(&scout->seek, "node", scout->host, scout->port, now);
 }
@@ -69,7 +69,7 @@ static void give_up(struct hf__scout *scout, int64_t now)
 /* The node in use cannot help, so the next one is asked. */
 static void try_next(struct hf__scout *scout, int error, const char *why, int64_t now)
 {
-	enum hf__seek_step step = hf__seek_fail(&scout->seek, count_places(scout), error, why, now);
+	enum hf__seek_step step = hf__seek_fail(&scout->seek, count_nodes(scout), error, why, now);
 	if (step == HF__SEEK_GIVE_UP)
 		give_up(scout, now);
 	else if (step == HF__SEEK_CONTACT)
@@ -88,7 +88,7 @@ static bool is_of_no_use(struct hf__scout *scout)
 		scout->asked = 0;
 		return false;
 	}
-	return ++scout->asked > MOST_ASKED && count_places(scout) > 1;
+	return ++scout->asked > MOST_ASKED && count_nodes(scout) > 1;
 }
 
 static void ask(struct hf__scout *scout, int64_t now)
@@ -96,7 +96,7 @@ static void ask(struct hf__scout *scout, int64_t now)
 	static const char *const words[] = {"CLUSTER", "NODES"};
 	if (is_of_no_use(scout)) {
 		hf__conn_abandon(&scout->seek.conn, "it does not know the missing master", now);
-		scout->seek.current = (scout->seek.current + 1) % count_places(scout);
+		scout->seek.current = (scout->seek.current + 1) % count_nodes(scout);
 		contact(scout, now);
 		return;
 	}
