@@ -389,7 +389,7 @@ static void leave_name(hf_history *history)
 static int read_stream(hf_history *history, struct hf__stream *stream)
 {
 	char name[HF__KEYS_MAX];
-	hf__stream_name(stream, name);
+	hf__streams_name(stream, name);
 	int rc = enter_name(history, name);
 	if (rc)
 		return rc;

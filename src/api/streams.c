@@ -87,7 +87,7 @@ static void name_of(const char *key, char ret_name[HF__KEYS_MAX])
 	         rest + is_braced);
 }
 
-void hf__stream_name(const struct hf__stream *stream, char ret_name[HF__KEYS_MAX])
+void hf__streams_name(const struct hf__stream *stream, char ret_name[HF__KEYS_MAX])
 {
 	name_of(stream->key, ret_name);
 }
