@@ -55,7 +55,7 @@ void client_turn(struct client *client)
 
 /* ---- what the core calls ---- */
 
-static void finish(void *host, struct hf__op *op)
+static void on_finish(void *host, struct hf__op *op)
 {
 	struct client *client = host;
 	if (op == &client->close_op)
@@ -69,7 +69,7 @@ static void ignore(void *host, struct hf__op *op)
 	(void)host, (void)op;
 }
 
-static void news(void *host, struct hf__hold *hold)
+static void on_news(void *host, struct hf__hold *hold)
 {
 	struct client *client = host;
 	if (hf__list_empty(&hold->news))
@@ -81,7 +81,7 @@ static void ignore_line(void *host, hf_log_level level, const char *line)
 	(void)host, (void)level, (void)line;
 }
 
-static uint64_t number(void *host, uint32_t n)
+static uint64_t new_numbers(void *host, uint32_t n)
 {
 	struct world *world = ((struct client *)host)->world;
 	uint64_t first = world->next_wire;
@@ -91,12 +91,12 @@ static uint64_t number(void *host, uint32_t n)
 	return first;
 }
 
-static const struct hf__host_ops host_ops = {.on_finish = finish,
+static const struct hf__host_ops host_ops = {.on_finish = on_finish,
                                              .on_listen = ignore,
                                              .on_idle = ignore,
-                                             .on_news = news,
+                                             .on_news = on_news,
                                              .log = ignore_line,
-                                             .new_numbers = number};
+                                             .new_numbers = new_numbers};
 
 static void take_news(struct client *client)
 {

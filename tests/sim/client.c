@@ -70,7 +70,7 @@ static void finish_call(struct client *client, struct call *call)
 	owner->act_at = world->now + (world->ending ? 0 : think_us(world));
 }
 
-static void finish(void *host, struct hf__op *op)
+static void on_finish(void *host, struct hf__op *op)
 {
 	struct client *client = host;
 	if (op != &client->close_op) {
@@ -85,7 +85,7 @@ static void finish(void *host, struct hf__op *op)
 		check_closed(client);
 }
 
-static void news(void *host, struct hf__hold *hold)
+static void on_news(void *host, struct hf__hold *hold)
 {
 	struct client *client = host;
 	struct world *world = client->world;
@@ -106,7 +106,7 @@ static void log_line(void *host, hf_log_level level, const char *line)
 		printf("%12s client %d logs (%d): %s\n", "", client->index, level, line);
 }
 
-static uint64_t number(void *host, uint32_t n)
+static uint64_t new_numbers(void *host, uint32_t n)
 {
 	struct client *client = host;
 	uint64_t first = client->world->next_wire;
@@ -115,18 +115,18 @@ static uint64_t number(void *host, uint32_t n)
 }
 
 /* There are no threads here, so nothing needs to be woken. */
-static void listens(void *host, struct hf__op *op)
+static void on_listen(void *host, struct hf__op *op)
 {
 	(void)host;
 	(void)op;
 }
 
-static const struct hf__host_ops host_ops = {.on_finish = finish,
-                                             .on_listen = listens,
-                                             .on_idle = listens,
-                                             .on_news = news,
+static const struct hf__host_ops host_ops = {.on_finish = on_finish,
+                                             .on_listen = on_listen,
+                                             .on_idle = on_listen,
+                                             .on_news = on_news,
                                              .log = log_line,
-                                             .new_numbers = number};
+                                             .new_numbers = new_numbers};
 
 void client_report_news(struct client *client)
 {

@@ -157,7 +157,7 @@ static void dispatch_later(struct node *node)
 		node->dispatch_at = red.now + universe_between(0, most[universe_between(0, 3)]);
 }
 
-static void finish(void *host, struct hf__op *op)
+static void on_finish(void *host, struct hf__op *op)
 {
 	struct node *node = host;
 	if (op == &node->close_op) {
@@ -173,7 +173,7 @@ static void finish(void *host, struct hf__op *op)
 	dispatch_later(node);
 }
 
-static void news(void *host, struct hf__hold *hold)
+static void on_news(void *host, struct hf__hold *hold)
 {
 	struct node *node = host;
 	if (hf__list_empty(&hold->news))
@@ -189,7 +189,7 @@ static void log_line(void *host, hf_log_level level, const char *line)
 		       line);
 }
 
-static uint64_t number(void *host, uint32_t n)
+static uint64_t new_numbers(void *host, uint32_t n)
 {
 	(void)host;
 	uint64_t first = red.next_wire;
@@ -197,17 +197,17 @@ static uint64_t number(void *host, uint32_t n)
 	return first;
 }
 
-static void listens(void *host, struct hf__op *op)
+static void on_listen(void *host, struct hf__op *op)
 {
 	(void)host, (void)op;
 }
 
-const struct hf__host_ops host_ops = {.on_finish = finish,
-                                      .on_listen = listens,
-                                      .on_idle = listens,
-                                      .on_news = news,
+const struct hf__host_ops host_ops = {.on_finish = on_finish,
+                                      .on_listen = on_listen,
+                                      .on_idle = on_listen,
+                                      .on_news = on_news,
                                       .log = log_line,
-                                      .new_numbers = number};
+                                      .new_numbers = new_numbers};
 
 /* ---- the dispatcher ---- */
 

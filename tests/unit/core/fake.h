@@ -94,7 +94,7 @@ static inline void fake_finish(void *host, struct hf__op *op)
 	((struct fake *)host)->finished++;
 }
 
-static inline void fake_listens(void *host, struct hf__op *op)
+static inline void fake_listen(void *host, struct hf__op *op)
 {
 	(void)host;
 	assert_true(hf__op_is_active(op));
@@ -381,8 +381,8 @@ static inline int fake_setup(void **state)
 	                                                   .unwatch = fake_unwatch,
 	                                                   .want_link = fake_want_link,
 	                                                   .traits = hf__redis_kinds_traits};
-	static const struct hf__host_ops host_ops = {fake_finish, fake_listens, fake_listens,
-	                                             fake_news,   fake_log,     fake_number};
+	static const struct hf__host_ops host_ops = {fake_finish, fake_listen, fake_listen,
+	                                             fake_news,   fake_log,    fake_number};
 	static const struct hf__core_config config = {.command_timeout_ms = FAKE_TIMEOUT,
 	                                              .watchdog_ms = FAKE_WATCHDOG,
 	                                              .sync_timeout_ms = FAKE_SYNC,
