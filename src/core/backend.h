@@ -310,7 +310,7 @@ struct hf__cmd {
 	int64_t lease_ms;
 	int64_t sent_at;   /* never later than the first byte */
 	int64_t answer_by; /* when the backend gives the connection up */
-	/* The backend's notes about a command in flight; the core clears them when it submits. */
+	/* The backend's own fields of a command in flight; the core clears them when it submits. */
 	struct {
 		union {
 			uint64_t offset; /* where in the output its request begins */

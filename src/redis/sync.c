@@ -29,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a command is; kept in its notes for the backend, which begin as 0. */
+/* Where a command is; kept in the backend's fields of it, which begin as 0. */
 enum sync_step {
 	STEP_ELSEWHERE, /* not here: it was not taken for lack of memory */
 	STEP_COLLECTED,
