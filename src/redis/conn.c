@@ -54,7 +54,7 @@ static const struct hf__transport secure = {.recv = tls_recv, .send = tls_send, 
 /* ---- time limits ---- */
 
 /* A holder needs several tries before its lease expires: none takes more than half the rest. */
-static int64_t within_half(const struct hf__conn *conn, int64_t ms, int64_t now)
+static int64_t limit_to_half(const struct hf__conn *conn, int64_t ms, int64_t now)
 {
 	int64_t end = hf__core_nearest_end(conn->redis->core, conn->link);
 	int64_t half = end == HF__NEVER ? ms : (end - now) / 2;
@@ -74,7 +74,7 @@ static int64_t pause_before(struct hf__conn *conn, int64_t now)
 	int64_t longest = twelfth < LONGEST_PAUSE_MS ? twelfth : LONGEST_PAUSE_MS;
 	if (pause > longest)
 		pause = longest > FIRST_PAUSE_MS ? longest : FIRST_PAUSE_MS;
-	return within_half(conn, hf__random_jitter(&conn->redis->random, pause), now);
+	return limit_to_half(conn, hf__random_jitter(&conn->redis->random, pause), now);
 }
 
 /*
@@ -94,7 +94,7 @@ static int64_t attempt_limit(const struct hf__conn *conn, int64_t now)
 		limit = FIRST_ATTEMPT_MS;
 	for (uint32_t i = 0; i < conn->failures && limit < longest; i++)
 		limit *= 2;
-	return within_half(conn, limit < longest ? limit : longest, now);
+	return limit_to_half(conn, limit < longest ? limit : longest, now);
 }
 
 /* ---- giving up ---- */

@@ -253,7 +253,7 @@ void hf__node_fail_rc(const struct hf__zk *zk, struct hf__node *node, int rc)
 	}
 }
 
-static void hold(struct hf__zk *zk, struct hf__node *node, int64_t now)
+static void make_held(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	hf__node_change(node, HF__ON_GRANTED);
 	if (!node->watched)
@@ -273,11 +273,11 @@ void hf__node_grant(struct hf__zk *zk, struct hf__node *node, int64_t now)
 	 */
 	if (zk->proof.sure_at < cmd->sent_at)
 		cmd->sent_at = zk->proof.sure_at;
-	hold(zk, node, now);
+	make_held(zk, node, now);
 	for (uint16_t i = 0; i < cmd->items; i++) {
 		struct hf__node *other = hf__node_find(zk, cmd->lock, cmd->wire + i);
 		if (other)
-			hold(zk, other, now);
+			make_held(zk, other, now);
 	}
 	hf__zk_answer_soon(zk, cmd, HF__GRANTED);
 }
