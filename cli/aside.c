@@ -85,7 +85,7 @@ bool aside_call(void (*call)(void *arg), void *arg, int64_t timeout_ms)
 	return true;
 }
 
-bool aside_any_left(void)
+bool aside_has_running(void)
 {
 	return any_left;
 }

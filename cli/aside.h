@@ -13,6 +13,6 @@
 bool aside_call(void (*call)(void *arg), void *arg, int64_t timeout_ms);
 
 /* Whether a call was left running. */
-bool aside_any_left(void);
+bool aside_has_running(void);
 
 #endif

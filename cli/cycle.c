@@ -199,7 +199,7 @@ static char *describe(const struct edge *edge, const struct edge **by, bool *is_
 struct search {
 	const char *name; /* only cycles with this lock, or NULL */
 	size_t length;
-	void (*tell)(void *arg, const char *text);
+	void (*report)(void *arg, const char *text);
 	void *arg;
 };
 
@@ -224,7 +224,7 @@ static int find_cycles(const struct graph *graph, const struct search *wanted)
 			continue;
 		char *text = describe(edge, by, is_known);
 		if (text)
-			wanted->tell(wanted->arg, text);
+			wanted->report(wanted->arg, text);
 		free(text);
 		found++;
 	}
@@ -244,9 +244,9 @@ static int walk(hf_client *client, const struct search *wanted)
 	return rc;
 }
 
-int cycle_each(hf_client *client, void (*tell)(void *arg, const char *text), void *arg)
+int cycle_each(hf_client *client, void (*report)(void *arg, const char *text), void *arg)
 {
-	return walk(client, &(struct search){.tell = tell, .arg = arg});
+	return walk(client, &(struct search){.report = report, .arg = arg});
 }
 
 static void keep_first(void *arg, const char *text)

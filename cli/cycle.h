@@ -8,7 +8,7 @@
  * Walks over all locks. Reports a description of each cycle; 10 at most. It has names and hosts as
  * others wrote them, so it must be made safe to print. Returns 0 or a library error.
  */
-int cycle_each(hf_client *client, void (*tell)(void *arg, const char *text), void *arg);
+int cycle_each(hf_client *client, void (*report)(void *arg, const char *text), void *arg);
 
 /*
  * Walks over all locks. Describes a cycle that the lock with this name on the server is part of, in

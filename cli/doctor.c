@@ -54,7 +54,7 @@ static void print_finding(const struct doctor_finding *finding)
 	printf("%s%s\n", *finding->remedy ? "; " : "", finding->remedy);
 }
 
-void doctor_say(struct doctor *doctor, enum verdict verdict, const char *subject,
+void doctor_say(struct doctor *doctor, enum doctor_verdict verdict, const char *subject,
                 const char *remedy, const char *format, ...)
 {
 	char found[4096] = "";

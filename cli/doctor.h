@@ -6,11 +6,11 @@
 
 #define DOCTOR_FACTS 48
 
-enum verdict { GOOD, NOTE, BAD, VERDICTS };
+enum doctor_verdict { GOOD, NOTE, BAD, VERDICTS };
 
 /* Its texts may come from the server, so they must be made safe to show. */
 struct doctor_finding {
-	enum verdict verdict;
+	enum doctor_verdict verdict;
 	const char *subject, *found;
 	const char *remedy; /* "" if there is nothing to do */
 };
@@ -46,7 +46,8 @@ void doctor_report_denied(struct doctor *doctor, const char *detail);
 /* Reports that the last library call failed; returns the exit status for that error. */
 int doctor_fail(struct doctor *doctor, int error);
 /* Reports one finding, as a line: the verdict, the subject, what was found, and the remedy. */
-__attribute__((format(printf, 5, 6))) void doctor_say(struct doctor *doctor, enum verdict verdict,
+__attribute__((format(printf, 5, 6))) void doctor_say(struct doctor *doctor,
+                                                      enum doctor_verdict verdict,
                                                       const char *subject, const char *remedy,
                                                       const char *format, ...);
 /* Reads the facts of the server, or of doctor->node; returns 0 or a library error. */

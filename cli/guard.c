@@ -143,13 +143,13 @@ static void join_group(const struct guard_plan *plan)
  * From now on signals that the terminal sends to the group reach this process too. Holdfast passes
  * on the earlier ones while all signals are blocked here, so none is lost and none counts twice.
  */
-static void wait_at_gate(const struct here *here)
+static void wait_for_start(const struct here *here)
 {
 	char byte;
 	ssize_t size;
 	send_up(here, GUARD_JOINED, getpid());
 	do
-		size = read(here->up.gate, &byte, 1);
+		size = read(here->up.start_fd, &byte, 1);
 	while (size < 0 && errno == EINTR);
 	if (size != 1)
 		_exit(127); /* holdfast is gone */
@@ -175,7 +175,7 @@ static _Noreturn void become_command(const struct here *here, const struct guard
 	die_with_guard(here);
 	join_group(plan);
 	if (!plan->own_group)
-		wait_at_gate(here);
+		wait_for_start(here);
 	errno = ENOMEM;
 	if (guard_prepare(plan, go))
 		execvp(plan->argv[0], plan->argv);
@@ -367,23 +367,24 @@ static _Noreturn void run_guard(const struct guard_plan *plan, const struct guar
 
 int guard_start(struct guard *guard, const struct guard_plan *plan)
 {
-	int fd[2], gate[2];
+	int fd[2], start[2];
 	guard->shared = mmap(NULL, sizeof(*guard->shared), PROT_READ | PROT_WRITE,
 	                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (guard->shared == MAP_FAILED || proc_open())
 		return -1;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd) || pipe2(gate, O_CLOEXEC))
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd) || pipe2(start, O_CLOEXEC))
 		return -1;
 	guard->fd = fd[0];
-	guard->gate = gate[1];
+	guard->start_fd = start[1];
 	guard->pid = fork();
 	if (guard->pid == 0) {
-		const struct guard up = {.fd = fd[1], .gate = gate[0], .shared = guard->shared};
+		const struct guard up = {
+			.fd = fd[1], .start_fd = start[0], .shared = guard->shared};
 		close(fd[0]);
-		close(gate[1]);
+		close(start[1]);
 		run_guard(plan, &up);
 	}
 	close(fd[1]);
-	close(gate[0]);
+	close(start[0]);
 	return guard->pid < 0 ? -1 : 0;
 }

@@ -42,7 +42,7 @@ enum guard_message_type {
 	GUARD_KILL,   /* kill everything, until nothing is alive */
 	GUARD_LET_GO, /* end, and let everything live on */
 	/* Sent to holdfast: */
-	GUARD_JOINED,    /* the child waits at the gate to become the command; number is its pid */
+	GUARD_JOINED,    /* the child waits to become the command; number is its pid */
 	GUARD_STARTED,   /* number is the pid of the command */
 	GUARD_CANNOT,    /* the command cannot be started; number is errno */
 	GUARD_STOPPED,   /* the command was stopped; number is the signal */
@@ -58,9 +58,9 @@ struct guard_message {
 };
 
 struct guard {
-	pid_t pid; /* 0 when it is gone */
-	int fd;    /* carries one message at a time; closed when the guard ends */
-	int gate;  /* a byte lets the child that has joined our group become the command */
+	pid_t pid;    /* 0 when it is gone */
+	int fd;       /* carries one message at a time; closed when the guard ends */
+	int start_fd; /* a byte lets the child that has joined our group become the command */
 	struct guard_shared *shared;
 };
 

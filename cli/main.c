@@ -13,7 +13,7 @@ int main(int argc, char **argv)
 		cli_complain("cannot write the output: %s", strerror(errno));
 		status = EXIT_SYSTEM;
 	}
-	if (aside_any_left())
+	if (aside_has_running())
 		_exit(status); /* exit() would free what another thread still uses */
 	return status;
 }

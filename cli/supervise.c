@@ -423,17 +423,17 @@ static void note_child(struct run *run, pid_t child)
  * A signal that is pending twice is delivered once, so what the command got on its own does not
  * count twice.
  */
-static void open_gate(struct run *run, pid_t child)
+static void let_start(struct run *run, pid_t child)
 {
 	read_signals(run);
 	note_child(run, child);
-	(void)!write(run->guard.gate, "", 1);
+	(void)!write(run->guard.start_fd, "", 1);
 }
 
 static void handle_message(struct run *run, const struct guard_message *message)
 {
 	switch (message->type) {
-	case GUARD_JOINED: open_gate(run, message->number); break;
+	case GUARD_JOINED: let_start(run, message->number); break;
 	case GUARD_STARTED: note_child(run, message->number); break;
 	case GUARD_CANNOT:
 		run->cannot = message->number;

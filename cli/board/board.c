@@ -134,7 +134,7 @@ static int64_t wake_clock_ms(void)
 /* ---- what the server says ---- */
 
 /* Passes what the library reports on to the rows. Each thread has one. */
-struct teller {
+struct feed {
 	struct board *board;
 	size_t seen, most; /* rows of this request */
 	struct board_party parties[MOST_PARTIES];
@@ -145,9 +145,9 @@ static int64_t age_of(int64_t server_ms, int64_t since_ms)
 	return since_ms > 0 && since_ms <= server_ms ? server_ms - since_ms : -1;
 }
 
-static void read_parties(struct teller *teller, const hf_info *info, struct row_facts *facts)
+static void read_parties(struct feed *feed, const hf_info *info, struct row_facts *facts)
 {
-	struct board_party *party = teller->parties;
+	struct board_party *party = feed->parties;
 	size_t i;
 	for (i = 0; i < MOST_PARTIES / 2 && *hf_info_owner(info, i); i++)
 		*party++ = (struct board_party){
@@ -169,13 +169,13 @@ static void read_parties(struct teller *teller, const hf_info *info, struct row_
 			.since_ms = age_of(facts->server_ms, hf_info_waiter_since(info, i)),
 		};
 	facts->waiters_listed = i;
-	facts->parties = teller->parties;
+	facts->parties = feed->parties;
 }
 
 static int see_info(void *arg, const hf_info *info)
 {
-	struct teller *teller = arg;
-	struct board *board = teller->board;
+	struct feed *feed = arg;
+	struct board *board = feed->board;
 	int64_t server_ms = hf_info_server_time(info);
 	struct row_facts facts = {
 		.kind = hf_info_kind(info),
@@ -187,20 +187,20 @@ static int see_info(void *arg, const hf_info *info)
 		.waiters = hf_info_waiters(info),
 	};
 	facts.name = hf_info_name(info, &facts.length);
-	read_parties(teller, info, &facts);
+	read_parties(feed, info, &facts);
 	pthread_mutex_lock(&board->mutex);
 	rows_see(&board->rows, &facts, now_ms());
 	bool stops = board->stops;
 	pthread_mutex_unlock(&board->mutex);
-	return stops || ++teller->seen >= teller->most;
+	return stops || ++feed->seen >= feed->most;
 }
 
-static struct teller *new_teller(struct board *board)
+static struct feed *new_feed(struct board *board)
 {
-	struct teller *teller = malloc(sizeof *teller);
-	if (teller)
-		*teller = (struct teller){.board = board, .most = SIZE_MAX};
-	return teller;
+	struct feed *feed = malloc(sizeof *feed);
+	if (feed)
+		*feed = (struct feed){.board = board, .most = SIZE_MAX};
+	return feed;
 }
 
 /* ---- whether it answers ---- */
@@ -257,9 +257,9 @@ static void set_refusal(struct board *board, char *text, size_t size, int rc)
 
 static int walk_once(struct board *board, int64_t duty)
 {
-	struct teller *teller = new_teller(board);
+	struct feed *feed = new_feed(board);
 	int64_t began = now_ms();
-	if (!teller)
+	if (!feed)
 		return HF_ENOMEM;
 	pthread_mutex_lock(&board->mutex);
 	rows_begin_walk(&board->rows);
@@ -268,7 +268,7 @@ static int walk_once(struct board *board, int64_t duty)
 	int rc = hf_client_list_with(
 		board->client,
 		HF_LIST(.pattern = board->pattern, .duty_percent = duty, .cancel = board->cancel),
-		see_info, teller);
+		see_info, feed);
 	set_refusal(board, board->now.walk_refused, sizeof board->now.walk_refused, rc);
 	pthread_mutex_lock(&board->mutex);
 	board->now.is_walking = false;
@@ -279,7 +279,7 @@ static int walk_once(struct board *board, int64_t duty)
 	}
 	pthread_mutex_unlock(&board->mutex);
 	notify(board);
-	free(teller);
+	free(feed);
 	return rc;
 }
 
@@ -358,11 +358,11 @@ static void mark_odd(struct board *board, const char *name)
 }
 
 /* Names that the library refuses can be locks of others all the same; a walk finds them. */
-static int ask_each(struct board *board, const struct names *names, struct teller *teller)
+static int ask_each(struct board *board, const struct names *names, struct feed *feed)
 {
 	int rc = 0;
 	for (size_t i = 0; rc >= 0 && i < names->n; i++) {
-		rc = hf_client_inspect(board->client, names->name[i], see_info, teller);
+		rc = hf_client_inspect(board->client, names->name[i], see_info, feed);
 		if (rc == HF_EINVAL)
 			mark_odd(board, names->name[i]);
 		else if (rc == 0)
@@ -372,29 +372,29 @@ static int ask_each(struct board *board, const struct names *names, struct telle
 	return rc;
 }
 
-static int ask_names(struct board *board, const struct names *names, struct teller *teller)
+static int ask_names(struct board *board, const struct names *names, struct feed *feed)
 {
 	int rc = hf_client_inspect_many(board->client, (const char *const *)names->name, names->n,
-	                                see_info, teller);
+	                                see_info, feed);
 	if (rc == HF_EINVAL)
-		return ask_each(board, names, teller);
+		return ask_each(board, names, feed);
 	for (size_t i = 0; rc == 0 && i < names->n; i++)
 		remove_unseen(board, names->name[i], names->began);
 	return rc;
 }
 
 /* On ZooKeeper the walk finds them. */
-static int ask_waited(struct board *board, struct teller *teller, int64_t began)
+static int ask_waited(struct board *board, struct feed *feed, int64_t began)
 {
 	if (board->zookeeper || began < board->waits_retry_at)
 		return 0;
-	teller->seen = 0;
-	teller->most = BOARD_MOST_ASKED;
+	feed->seen = 0;
+	feed->most = BOARD_MOST_ASKED;
 	int rc = hf_client_list_with(
 		board->client,
 		HF_LIST(.pattern = board->pattern, .waited = 1, .cancel = board->cancel), see_info,
-		teller);
-	teller->most = SIZE_MAX;
+		feed);
+	feed->most = SIZE_MAX;
 	set_refusal(board, board->now.waits_refused, sizeof board->now.waits_refused, rc);
 	board->waits_retry_at = rc == HF_EDENIED ? began + REFUSED_MS : 0;
 	return rc == HF_EDENIED ? 0 : rc;
@@ -462,7 +462,7 @@ static int ping(struct board *board)
  * Returns how long the server has worked for this at most, in microseconds. The time of an outage
  * does not count.
  */
-static int64_t refresh(struct board *board, struct teller *teller)
+static int64_t refresh(struct board *board, struct feed *feed)
 {
 	struct names names = {.board = board, .began = now_ms()};
 	uint64_t reconnects = count_reconnects(board);
@@ -470,12 +470,12 @@ static int64_t refresh(struct board *board, struct teller *teller)
 	begin_request(board);
 	int rc = ping(board);
 	if (!rc)
-		rc = ask_waited(board, teller, names.began);
-	size_t waited = teller->seen;
-	teller->seen = 0;
+		rc = ask_waited(board, feed, names.began);
+	size_t waited = feed->seen;
+	feed->seen = 0;
 	if (rc >= 0) {
 		choose_names(board, &names);
-		rc = names.n > 0 ? ask_names(board, &names, teller) : 0;
+		rc = names.n > 0 ? ask_names(board, &names, feed) : 0;
 	}
 	end_request(board, rc);
 	int64_t took_us = now_us() - began_us;
@@ -494,18 +494,18 @@ static int64_t refresh(struct board *board, struct teller *teller)
 static void *run_refresher(void *arg)
 {
 	struct board *board = arg;
-	struct teller *teller = new_teller(board);
+	struct feed *feed = new_feed(board);
 	int64_t due;
 	do {
 		int64_t began = wake_clock_ms();
-		int64_t worked_us = teller ? refresh(board, teller) : 0;
+		int64_t worked_us = feed ? refresh(board, feed) : 0;
 		int64_t pause_ms = worked_us * (100 - REFRESH_DUTY) / REFRESH_DUTY / 1000;
 		due = began + board->refresh_ms;
 		if (due < wake_clock_ms() + pause_ms)
 			due = wake_clock_ms() + pause_ms;
 		notify(board);
 	} while (sleep_until(board, due));
-	free(teller);
+	free(feed);
 	return NULL;
 }
 
@@ -560,18 +560,18 @@ int board_start(struct board *board)
 
 int board_fill(struct board *board)
 {
-	struct teller *teller = new_teller(board);
-	if (!teller)
+	struct feed *feed = new_feed(board);
+	if (!feed)
 		return HF_ENOMEM;
 	int rc = walk_once(board, 0);
 	if (rc == 0 || rc == HF_EDENIED) {
-		int waited = ask_waited(board, teller, now_ms());
+		int waited = ask_waited(board, feed, now_ms());
 		rc = waited < 0 ? waited : rc;
 	}
 	if (rc == 0)
 		rc = ping(board);
 	learn_facts(board, 0);
-	free(teller);
+	free(feed);
 	return rc;
 }
 

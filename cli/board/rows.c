@@ -148,7 +148,7 @@ void rows_remove(struct rows *rows, const char *name, size_t length)
 
 /* ---- what was seen ---- */
 
-static size_t cut(const char *text)
+static size_t cut_length(const char *text)
 {
 	size_t length = strlen(text);
 	return length < LONGEST_TEXT ? length : LONGEST_TEXT;
@@ -166,7 +166,8 @@ static const struct board_party nobody = {.owner = "", .host = "", .text = "", .
 /* Stores the texts of the first holder; false if they have not changed. */
 static bool set_holder(struct row *row, const struct board_party *party)
 {
-	size_t owner = cut(party->owner), host = cut(party->host), text = cut(party->text);
+	size_t owner = cut_length(party->owner), host = cut_length(party->host),
+	       text = cut_length(party->text);
 	size_t size = owner + host + text + 3;
 	char *texts = malloc(size);
 	if (!texts)

@@ -178,7 +178,7 @@ static const char *keep_text(char **at, const char *text)
 	return keep(at, text, strlen(text));
 }
 
-static int64_t since(int64_t age, int64_t passed)
+static int64_t age_after(int64_t age, int64_t passed)
 {
 	return age < 0 ? -1 : age + passed;
 }
@@ -191,7 +191,7 @@ static void copy_parties(const struct row *row, struct board_party *to, char **a
 		to[i].owner = keep_text(at, from[i].owner);
 		to[i].host = keep_text(at, from[i].host);
 		to[i].text = keep_text(at, from[i].text);
-		to[i].since_ms = since(from[i].since_ms, now - row->seen_at);
+		to[i].since_ms = age_after(from[i].since_ms, now - row->seen_at);
 	}
 }
 

@@ -240,7 +240,7 @@ int main(int argc, char **argv)
 	}
 	if (ended_by)
 		die_of(ended_by, &before);
-	if (aside_any_left())
+	if (aside_has_running())
 		_exit(status); /* exit() would free what another thread still uses */
 	return status;
 }

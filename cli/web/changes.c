@@ -11,7 +11,7 @@
 
 typedef int reach_fn(hf_lock *lock, int *ret_reached);
 
-/* One request. It belongs to the thread of the jobs from jobs_add() until done(). */
+/* One request. It belongs to the thread of the jobs from jobs_add() until on_done(). */
 struct change {
 	struct web *web;
 	struct evhttp_request *req;
@@ -83,7 +83,7 @@ static void free_change(struct change *change)
 	free(change);
 }
 
-static void done(void *arg)
+static void on_done(void *arg)
 {
 	struct change *change = arg;
 	struct json json;
@@ -157,7 +157,7 @@ static void begin_change(struct web *web, struct evhttp_request *req, const char
 			.web = web, .req = req, .verb = verb, .reach = reach, .name = strdup(name)};
 	if (change && change->name) {
 		note_sender(change);
-		if (jobs_add(web->jobs, work, done, change))
+		if (jobs_add(web->jobs, work, on_done, change))
 			return;
 	}
 	if (change)

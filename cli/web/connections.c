@@ -11,7 +11,7 @@ struct connection {
 	struct evhttp_connection *evcon; /* NULL: this place is free */
 	bool answering;                  /* a request has arrived and is not yet answered */
 	int64_t since;                   /* the end of the last answer, or the beginning */
-	void (*closed)(void *arg);
+	void (*on_close)(void *arg);
 	void *arg;
 };
 
@@ -51,8 +51,8 @@ static void on_closed(struct evhttp_connection *evcon, void *arg)
 	connections->n--;
 	if (connections->listener)
 		(void)evconnlistener_enable(connections->listener);
-	if (old.closed)
-		old.closed(old.arg);
+	if (old.on_close)
+		old.on_close(old.arg);
 }
 
 /*
@@ -170,12 +170,12 @@ void connections_begin(struct connections *connections, struct evhttp_request *r
 }
 
 bool connections_watch(struct connections *connections, struct evhttp_request *req,
-                       void (*closed)(void *arg), void *arg)
+                       void (*on_close)(void *arg), void *arg)
 {
 	struct connection *place = find_place(connections, evhttp_request_get_connection(req));
 	if (!place)
 		return false;
-	place->closed = closed;
+	place->on_close = on_close;
 	place->arg = arg;
 	return true;
 }

@@ -30,6 +30,6 @@ void connections_begin(struct connections *connections, struct evhttp_request *r
  * it cannot be watched.
  */
 bool connections_watch(struct connections *connections, struct evhttp_request *req,
-                       void (*closed)(void *arg), void *arg);
+                       void (*on_close)(void *arg), void *arg);
 
 #endif

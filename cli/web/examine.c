@@ -104,7 +104,7 @@ static void reply_findings(const struct examine *examine, struct evhttp_request 
 		web_reply_body(req, 200, "application/json", body, (size_t)length);
 }
 
-static void done(void *arg)
+static void on_done(void *arg)
 {
 	struct examine *examine = arg;
 	examine->is_running = false;
@@ -124,7 +124,7 @@ void examine_reply(struct web *web, struct evhttp_request *req, const char *name
 		return;
 	}
 	if (examine->n_waiting == MOST_WAITING ||
-	    (!examine->is_running && !jobs_add(web->jobs, work, done, examine))) {
+	    (!examine->is_running && !jobs_add(web->jobs, work, on_done, examine))) {
 		web_reply_text(req, 503, "too many requests are waiting; try again later");
 		return;
 	}

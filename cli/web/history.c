@@ -149,11 +149,11 @@ static bool was_stopped(const struct reader *reader)
 	return is_wanted && !summary.is_read && !*summary.why;
 }
 
-static void done(void *arg)
+static void on_done(void *arg)
 {
 	struct reader *reader = arg;
 	take_times(reader);
-	if (was_stopped(reader) && jobs_add(reader->history->jobs, work, done, reader))
+	if (was_stopped(reader) && jobs_add(reader->history->jobs, work, on_done, reader))
 		return;
 	reader->is_running = false;
 	for (size_t i = 0; i < WAITING_MOST; i++) {
@@ -244,7 +244,7 @@ static bool wait_for(struct reader *reader, struct evhttp_request *req)
 		struct request *request = &reader->waiting[i];
 		if (request->reader)
 			continue;
-		if (!reader->is_running && !jobs_add(history->jobs, work, done, reader))
+		if (!reader->is_running && !jobs_add(history->jobs, work, on_done, reader))
 			return false;
 		reader->is_running = true;
 		*request = (struct request){reader, req};

@@ -8,7 +8,7 @@
 
 struct job {
 	void (*work)(void *arg);
-	void (*done)(void *arg);
+	void (*on_done)(void *arg);
 	void *arg;
 };
 
@@ -82,7 +82,7 @@ static void on_ready(evutil_socket_t fd, short events, void *arg)
 		pthread_mutex_unlock(&jobs->mutex);
 		if (!found)
 			return;
-		job.done(job.arg);
+		job.on_done(job.arg);
 	}
 }
 
@@ -120,9 +120,9 @@ void jobs_free(struct jobs *jobs)
 	free(jobs);
 }
 
-bool jobs_add(struct jobs *jobs, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+bool jobs_add(struct jobs *jobs, void (*work)(void *arg), void (*on_done)(void *arg), void *arg)
 {
-	struct job job = {work, done, arg};
+	struct job job = {work, on_done, arg};
 	pthread_mutex_lock(&jobs->mutex);
 	/* So that there is room for each of them when it is finished. */
 	bool fits = jobs->waiting.n + jobs->running + jobs->finished.n < JOBS_MOST;

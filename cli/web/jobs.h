@@ -14,10 +14,10 @@ struct jobs;
 /* NULL: out of memory or threads. */
 struct jobs *jobs_new(struct event_base *base);
 
-/* Lets the job that is running finish and drops the others; their done() is not called. */
+/* Lets the job that is running finish and drops the others; their on_done() is not called. */
 void jobs_free(struct jobs *jobs);
 
-/* Runs work() on the thread, and then done() in the event loop. False: too many are waiting. */
-bool jobs_add(struct jobs *jobs, void (*work)(void *arg), void (*done)(void *arg), void *arg);
+/* Runs work() on the thread, and then on_done() in the event loop. False: too many are waiting. */
+bool jobs_add(struct jobs *jobs, void (*work)(void *arg), void (*on_done)(void *arg), void *arg);
 
 #endif

@@ -74,13 +74,13 @@ static bool is_every_address(const union address *address)
 /* Returns why this address is not one to listen on, or NULL. */
 static const char *find_fault(const struct web_options *options, const union address *address)
 {
-	bool guarded = options->token_file || options->metrics_only;
+	bool is_protected = options->token_file || options->metrics_only;
 	if (is_loopback(address))
 		return NULL;
 	if (!options->anywhere)
 		return "it is not a loopback address, and there is no TLS; put a proxy with TLS "
 		       "in front of a loopback address, or add --listen-anywhere and --token-file";
-	if (!guarded)
+	if (!is_protected)
 		return "--listen-anywhere needs --token-file";
 	if (is_every_address(address) && options->n_hosts == 0)
 		return "name the host in the URLs of the browsers: --host NAME:PORT";

@@ -58,7 +58,7 @@ struct web {
 	struct streams *streams;
 };
 
-/* ---- gate.c ---- */
+/* ---- check.c ---- */
 enum web_access { WEB_OPEN, WEB_TOKEN, WEB_METRICS };
 /* The status with which a request is refused because of its form or its Host, and why; 0: good. */
 int web_check_request(const struct web *web, struct evhttp_request *req, const char **ret_why);

@@ -1271,7 +1271,7 @@ typedef int hf_info_fn(void *arg, const hf_info *info);
  * meanwhile may be reported, left out, or reported twice. While slots move, this is true of any
  * lock of a Cluster. Each step blocks for at most command_timeout.
  */
-HF_API int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *tell, void *arg);
+HF_API int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *report, void *arg);
 
 typedef struct hf_list_options {
 	size_t size; /* filled in by HF_LIST */
@@ -1298,17 +1298,17 @@ typedef struct hf_list_options {
  * The same with options. HF_EDENIED with .waited: the user lacks the right to PUBSUB CHANNELS, or
  * to PUBSUB SHARDCHANNELS on a cluster with sharded pub/sub.
  */
-HF_API int hf_client_list_with(hf_client *client, const hf_list_options *options, hf_info_fn *tell,
-                               void *arg);
-/* Reports one lock, of any kind. If it is free and nobody waits for it, tell() is not called. */
-HF_API int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *tell, void *arg);
+HF_API int hf_client_list_with(hf_client *client, const hf_list_options *options,
+                               hf_info_fn *report, void *arg);
+/* Reports one lock, of any kind. If it is free and nobody waits for it, report() is not called. */
+HF_API int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *report, void *arg);
 /*
  * Reports several locks in the order of the array, as hf_client_inspect() does. One request is sent
  * for up to 100 of them; on a cluster and on ZooKeeper, one for each. Each request blocks for at
  * most command_timeout. HF_EINVAL: one of the names is not valid; then none is reported.
  */
 HF_API int hf_client_inspect_many(hf_client *client, const char *const *names, size_t n,
-                                  hf_info_fn *tell, void *arg);
+                                  hf_info_fn *report, void *arg);
 
 /*
  * Reports facts about the server that matter to locks. If the server has a name for a fact, that
@@ -1316,12 +1316,13 @@ HF_API int hf_client_inspect_many(hf_client *client, const char *const *names, s
  * master. The callback runs in the calling thread, and its texts are valid only while it runs.
  */
 typedef void hf_fact_fn(void *arg, const char *name, const char *value);
-HF_API int hf_client_facts(hf_client *client, hf_fact_fn *tell, void *arg);
+HF_API int hf_client_facts(hf_client *client, hf_fact_fn *report, void *arg);
 /*
  * The same for the server with this address, which hf_client_node() reports; on a cluster this is
  * one of the masters. Blocks for at most command_timeout. HF_EINVAL: the client has no such server.
  */
-HF_API int hf_client_facts_of(hf_client *client, const char *address, hf_fact_fn *tell, void *arg);
+HF_API int hf_client_facts_of(hf_client *client, const char *address, hf_fact_fn *report,
+                              void *arg);
 
 /* ---- the history ---------------------------------------------------------------------------- */
 
@@ -1429,7 +1430,7 @@ typedef struct hf_history_options {
 typedef struct hf_history hf_history;
 HF_API int hf_history_open(hf_client *client, const hf_history_options *options,
                            hf_history **ret_history);
-HF_API int hf_history_read(hf_history *history, hf_history_fn *tell, void *arg);
+HF_API int hf_history_read(hf_history *history, hf_history_fn *report, void *arg);
 /*
  * The position after everything that was read. A reader that is opened later, even in another
  * process, can continue there. If a hold began before this position, that reader knows only what

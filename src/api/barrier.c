@@ -23,7 +23,7 @@ void hf_barrier_close(hf_barrier *barrier)
 
 static struct hf__spec describe(const hf_barrier *barrier, enum hf__verb verb)
 {
-	return hf__handle_describe_request(barrier ? &barrier->at : NULL, "barrier", verb);
+	return hf__handle_describe_command(barrier ? &barrier->at : NULL, "barrier", verb);
 }
 
 /* ---- set ---- */

@@ -16,7 +16,7 @@ void hf__call_init(struct hf__call *call, const struct hf__spec *spec)
 	call->op.text[0] = 0;
 	call->op.lock = spec->lock;
 	call->op.want = spec->want;
-	if (spec->want.by_thread && spec->want.verb == HF__OP_ACQUIRE)
+	if (spec->want.by_thread && spec->want.action == HF__OP_ACQUIRE)
 		call->op.thread = hf__thread_ref();
 	call->client = spec->client;
 	call->only = spec->only;
@@ -33,7 +33,8 @@ static int fail_cancelled(void)
 /* Checks the token again, which may have fired since the call joined it. Mutex held. */
 static void start(struct hf__call *call, int64_t now)
 {
-	bool inner = call->inner; /* such a call may be finished and freed when this returns */
+	bool inner =
+		call->finish_inner; /* such a call may be finished and freed when this returns */
 	hf__core_start(&call->client->core, &call->op, now);
 	if (!inner && call->op.want.cancel && atomic_load(&call->op.want.cancel->fired))
 		hf__core_cancel(&call->client->core, &call->op, now);
@@ -81,8 +82,8 @@ void hf__call_explain_not_held(struct hf_client *client, const struct hf__lock *
 		(void)snprintf(ret_text, size, "%s: not held by this owner", lock->name);
 		return;
 	}
-	client->core.backend_ops->identity(client->core.backend, lock, hold->cmd.wire, holder,
-	                                   sizeof holder);
+	client->core.backend_ops->write_identity(client->core.backend, lock, hold->cmd.wire, holder,
+	                                         sizeof holder);
 	(void)snprintf(ret_text, size, "%s: held by another %s of this client, as %s; %s",
 	               lock->name, hold->thread ? "thread" : "owner", holder,
 	               hold->thread ? "to release it in this one, pass an hf_owner to both calls"
@@ -122,19 +123,19 @@ int hf__call_run(struct hf__call *call, const struct hf__spec *spec)
 	if (spec->error)
 		return spec->error;
 	/* A thread that calls again and again must not keep a close waiting. */
-	if (spec->want.verb != HF__OP_CLOSE && atomic_load(&client->closing))
+	if (spec->want.action != HF__OP_CLOSE && atomic_load(&client->closing))
 		return hf__error(HF_ECLOSED, "the client is closed");
 	hf__call_init(call, spec);
 	if (!hf__cancel_join(spec->want.cancel, call)) {
 		hf__thread_unref(call->op.thread);
 		return fail_cancelled();
 	}
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	hf__client_enter(client);
 	run_inside(call);
 	hf__cancel_leave(call->op.want.cancel, call);
 	hf__client_leave(client);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	if (call->op.result)
 		return hf__error(call->op.result, "%s", call->op.detail);
 	hf__error_clear();
@@ -163,7 +164,7 @@ static void start_inside(struct hf__call *call)
 {
 	struct hf_client *client = call->client;
 	client->async_calls++;
-	if (call->op.lock && !call->inner)
+	if (call->op.lock && !call->finish_inner)
 		call->op.lock->refs++;
 	start(call, hf__client_now(client));
 }
@@ -219,19 +220,19 @@ static int refuse_start(int error, int reason)
 static int start_new(struct hf__call *call)
 {
 	struct hf_client *client = call->client;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	hf__client_ref(client);
 	hf__engine_lock(&client->engine);
 	int rc = client->core.closed     ? HF_ECLOSED
 	         : misses_its_hold(call) ? HF_ELOST
-	         : call->inner           ? 0
+	         : call->finish_inner    ? 0
 	                                 : hf__engine_need_dispatcher(&client->engine);
 	int reason = errno;
 	if (!rc)
 		start_inside(call);
 	hf__engine_unlock(&client->engine);
 	hf__client_unref(client);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	return rc ? refuse_start(rc, reason) : 0;
 }
 
@@ -258,14 +259,15 @@ int hf__call_start(struct hf__spec spec, hf_done_fn *done, void *arg)
 	return rc;
 }
 
-int hf__call_start_inner(struct hf__spec spec, void (*inner)(struct hf__call *call), void *arg)
+int hf__call_start_inner(struct hf__spec spec, void (*finish_inner)(struct hf__call *call),
+                         void *arg)
 {
 	assert(!spec.error);
 	spec.want.cancel = NULL;
 	struct hf__call *call = new_call(&spec, arg);
 	if (!call)
 		return HF_ENOMEM;
-	call->inner = inner;
+	call->finish_inner = finish_inner;
 	int rc = start_new(call);
 	if (rc)
 		hf__call_free(call);

@@ -1,6 +1,6 @@
 /*
- * Calls. The function of a verb describes a call: it checks the arguments and says what is
- * wanted. Then the calling thread runs it and waits, or it is started and completes by callback.
+ * Calls. A function describes each call: it checks the arguments and says what is wanted. Then the
+ * calling thread runs it and waits, or it is started and completes by callback.
  */
 #ifndef HF_API_CALL_H
 #define HF_API_CALL_H
@@ -38,7 +38,7 @@ struct hf__call {
 	struct hf__list in_done;   /* in client->done once it has finished */
 	hf_done_fn *done;          /* of an asynchronous call */
 	/* Of a call inside another one: finishes and frees it under the mutex. */
-	void (*inner)(struct hf__call *call);
+	void (*finish_inner)(struct hf__call *call);
 	void *arg;
 	uint64_t only;
 	uint64_t *ret_wire;
@@ -50,7 +50,7 @@ struct hf__call {
 /* A thread waits for it. The others complete by callback. */
 static inline bool hf__call_has_thread(const struct hf__call *call)
 {
-	return !call->done && !call->inner;
+	return !call->done && !call->finish_inner;
 }
 
 /* Makes the call ready to be started. */
@@ -65,10 +65,11 @@ int hf__call_int(struct hf__spec spec, int *ret);
 /* Starts a call that completes by callback. 0, or an error; then nothing was started. */
 int hf__call_start(struct hf__spec spec, hf_done_fn *done, void *arg);
 /*
- * The same, but `inner` finishes the call, in whichever thread that happens, under the client's
- * mutex, and frees it. The cancel token is ignored, and the lock must outlive the call.
+ * The same, but `finish_inner` finishes the call, in whichever thread that happens, under the
+ * client's mutex, and frees it. The cancel token is ignored, and the lock must outlive the call.
  */
-int hf__call_start_inner(struct hf__spec spec, void (*inner)(struct hf__call *call), void *arg);
+int hf__call_start_inner(struct hf__spec spec, void (*finish_inner)(struct hf__call *call),
+                         void *arg);
 /*
  * The hold that the owner has, or has lost and not released yet; not what is left of earlier
  * ones. NULL if there is none. Mutex held.

@@ -78,7 +78,7 @@ void hf_cancel_fire(hf_cancel *cancel)
 	struct hf__list *link;
 	if (!cancel)
 		return;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	adopt(cancel);
 	pthread_mutex_lock(&cancel->mutex);
 	atomic_store(&cancel->fired, true);
@@ -92,7 +92,7 @@ void hf_cancel_fire(hf_cancel *cancel)
 		hf__engine_unlock(&client->engine);
 	}
 	pthread_mutex_unlock(&cancel->mutex);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 }
 
 void hf_cancel_free(hf_cancel *cancel)

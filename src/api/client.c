@@ -69,7 +69,7 @@ void hf__client_unref(struct hf_client *client)
 
 int hf__client_lock(struct hf_client *client)
 {
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	hf__engine_lock(&client->engine);
 	return before;
 }
@@ -77,7 +77,7 @@ int hf__client_lock(struct hf_client *client)
 void hf__client_unlock(struct hf_client *client, int before)
 {
 	hf__engine_unlock(&client->engine);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 }
 
 void hf__client_enter(struct hf_client *client)

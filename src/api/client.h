@@ -26,7 +26,7 @@
  *   red.c           plans of red locks, which need a majority of independent servers
  *   several.c       runs calls on several locks, in rounds
  *   lock_open.c     opens and closes lock handles
- *   locks.c         the verbs of locks
+ *   locks.c         calls on locks
  *   permits.c       permits that expire
  *   semaphore.c     semaphores
  *   latch.c         latches
@@ -221,18 +221,18 @@ int hf__handle_new(struct hf_client *client, int kind, const char *what, const c
 int hf__handle_open_group(struct hf__handle *handle, struct hf_client *client, const char *name,
                           const char *values, size_t n);
 /* What is wrong with this name on the server, or NULL. */
-const char *hf__handle_fault(const struct hf_client *client, const char *name);
+const char *hf__handle_find_fault(const struct hf_client *client, const char *name);
 /* The name on the server, after map_name or name_prefix was applied. 0 or HF_EINVAL. */
 int hf__handle_map_name(const struct hf_client *client, const char *name,
                         char ret_name[HF__NAME_SIZE]);
 /* Makes one more handle of the same object. */
 void hf__handle_copy(struct hf__handle *handle, const struct hf__handle *from);
 void hf__handle_close(struct hf__handle *handle);
-/* Describes a call of this verb on the object; `what` is the argument that must not be NULL. */
+/* Describes a call of this action on the object; `what` is the argument that must not be NULL. */
 struct hf__spec hf__handle_describe(const struct hf__handle *handle, const char *what,
-                                    enum hf__op_verb verb);
-struct hf__spec hf__handle_describe_request(const struct hf__handle *handle, const char *what,
-                                            enum hf__verb request);
+                                    enum hf__op_action action);
+struct hf__spec hf__handle_describe_command(const struct hf__handle *handle, const char *what,
+                                            enum hf__verb verb);
 /* Describes an acquire of one permit, or a wait. */
 struct hf__spec hf__handle_describe_wait(const struct hf__handle *handle, const char *what,
                                          const hf_wait_options *options);

@@ -17,7 +17,7 @@ int hf_client_uuid(hf_client *client, char ret_uuid[37])
 
 int hf_client_ping(hf_client *client, int64_t *ret_us)
 {
-	struct hf__spec spec = {.client = client, .want = {.verb = HF__OP_PING}};
+	struct hf__spec spec = {.client = client, .want = {.action = HF__OP_PING}};
 	if (!client)
 		return hf__error_null("client");
 	int rc = hf__client_check(client);

@@ -109,7 +109,7 @@ static int connect_first(struct hf_client *client)
 {
 	/* The attempt has this limit itself and reports the reason, so ours is longer. */
 	struct hf__spec spec = {.client = client,
-	                        .want = {.verb = HF__OP_LINK,
+	                        .want = {.action = HF__OP_LINK,
 	                                 .wait_ms = client->settings.connect_timeout_ms + 1000}};
 	return hf__call_number(spec, NULL);
 }
@@ -164,7 +164,10 @@ static int open_and_start(const char *url, const hf_client_options *options, hf_
 	return 0;
 }
 
-/* ret_client is written within the guard, so that a thread that ends right after can close it. */
+/*
+ * ret_client is written while cancelling is deferred, so that a thread that ends right after can
+ * close it.
+ */
 int hf_client_open(const char *url, const hf_client_options *options, hf_client **ret_client)
 {
 	hf_client_options ours;
@@ -174,18 +177,18 @@ int hf_client_open(const char *url, const hf_client_options *options, hf_client 
 	if (rc)
 		return rc;
 	ours.size = sizeof ours;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	rc = open_and_start(url, &ours, ret_client);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	return rc;
 }
 
 static int close_client(struct hf_client *client)
 {
-	struct hf__spec spec = {.client = client, .want = {.verb = HF__OP_CLOSE}};
+	struct hf__spec spec = {.client = client, .want = {.action = HF__OP_CLOSE}};
 	if (hf__client_check(client)) {
 		hf__engine_close_fds(&client->engine);
-		client->core.backend_ops->forked(client->core.backend);
+		client->core.backend_ops->close_in_child(client->core.backend);
 		return 0;
 	}
 	if (hf__engine_in_callback(&client->engine))
@@ -208,8 +211,8 @@ int hf_client_close(hf_client *client)
 {
 	if (!client)
 		return 0;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	int rc = close_client(client);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	return rc;
 }

@@ -78,7 +78,8 @@ static void complete(struct hf__call *call)
 		(void)hf__error(op->result, "%s", op->detail);
 	else
 		hf__error_clear();
-	bool names_holder = op->want.verb == HF__OP_QUERY && op->want.question == HF__QUERY_HOLDER;
+	bool names_holder =
+		op->want.action == HF__OP_QUERY && op->want.question == HF__QUERY_HOLDER;
 	const char *text = names_holder ? op->text : call->ids;
 	if (call->ids && !op->result)
 		write_ids(call);
@@ -216,9 +217,9 @@ int hf_client_fd(hf_client *client)
 		return rc;
 	if (hf__engine_in_callback(&client->engine))
 		return hf__error(HF_EINVAL, "hf_client_fd cannot be called in a callback");
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	rc = hf__engine_user_fd(&client->engine);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	return rc < 0 ? hf__error(rc, "cannot create a file descriptor") : rc;
 }
 
@@ -229,7 +230,7 @@ int hf_client_dispatch(hf_client *client)
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	hf__client_ref(client);
 	hf__client_enter(client);
 	hf__engine_lock(&client->engine);
@@ -238,6 +239,6 @@ int hf_client_dispatch(hf_client *client)
 	int n = asked ? hf__engine_dispatch(&client->engine) : 0;
 	hf__client_leave(client);
 	hf__client_unref(client);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	return asked ? n : hf__error(HF_EINVAL, "call hf_client_fd first");
 }

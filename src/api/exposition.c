@@ -25,7 +25,7 @@ struct text {
 
 enum type { COUNTER, GAUGE, HISTOGRAM, INFO, TYPES };
 
-struct family {
+struct metric_family {
 	const char *name; /* without the prefix, and without the _total of a counter */
 	enum type type;
 	const char *unit; /* or "" */
@@ -89,7 +89,7 @@ static void put_millionths(struct text *text, uint64_t value)
 	print(text, "%" PRIu64 ".%.*s", value / MILLION, (int)length, digits);
 }
 
-static void put_family(struct text *text, const struct family *family)
+static void put_family(struct text *text, const struct metric_family *family)
 {
 	static const char *const types[] = {"counter", "gauge", "histogram", "info"};
 	HF__LENGTH_IS(types, TYPES);
@@ -108,7 +108,7 @@ static void put_family(struct text *text, const struct family *family)
 }
 
 /* Begins a sample: its name, the labels of all samples, and its own labels. */
-static void put_sample(struct text *text, const struct family *family, const char *suffix,
+static void put_sample(struct text *text, const struct metric_family *family, const char *suffix,
                        const char *own)
 {
 	bool both = own[0] && text->labels[0];
@@ -123,7 +123,7 @@ static void put_sample(struct text *text, const struct family *family, const cha
 	put(text, " ", 1);
 }
 
-static void put_number(struct text *text, const struct family *family, const char *suffix,
+static void put_number(struct text *text, const struct metric_family *family, const char *suffix,
                        const char *own, uint64_t number)
 {
 	put_sample(text, family, suffix, own);
@@ -132,7 +132,7 @@ static void put_number(struct text *text, const struct family *family, const cha
 
 /* ---- histograms ---- */
 
-static void put_bucket(struct text *text, const struct family *family, const char *own,
+static void put_bucket(struct text *text, const struct metric_family *family, const char *own,
                        uint64_t bound, uint64_t count)
 {
 	print(text, "holdfast_%s_bucket{", family->name);
@@ -148,7 +148,7 @@ static void put_bucket(struct text *text, const struct family *family, const cha
 	print(text, "\"} %" PRIu64 "\n", count);
 }
 
-static void put_histogram(struct text *text, const struct family *family, const char *own,
+static void put_histogram(struct text *text, const struct metric_family *family, const char *own,
                           const struct hf__histogram *histogram)
 {
 	size_t bounds;
@@ -173,7 +173,7 @@ static bool is_empty(const struct hf__histogram *histogram)
 	return true;
 }
 
-static bool all_empty(const struct hf__histogram *histogram, size_t n)
+static bool are_all_empty(const struct hf__histogram *histogram, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!is_empty(&histogram[i]))
@@ -185,10 +185,11 @@ static bool all_empty(const struct hf__histogram *histogram, size_t n)
  * One histogram for each word. The first, which is the usual one, is written as soon as the kind
  * has been used, so that a collector sees it begin; the others are written once they have values.
  */
-static void put_by_kind(struct text *text, const struct family *family, int kind, const char *label,
-                        const char *const *word, size_t n, const struct hf__histogram *histogram)
+static void put_by_kind(struct text *text, const struct metric_family *family, int kind,
+                        const char *label, const char *const *word, size_t n,
+                        const struct hf__histogram *histogram)
 {
-	if (all_empty(histogram, n))
+	if (are_all_empty(histogram, n))
 		return;
 	for (size_t i = 0; i < n; i++) {
 		char own[100];
@@ -211,8 +212,9 @@ HF__ROWS_ARE(RESULT_ROWS, HF__BITS_BEFORE(HF__RESULTS));
 
 static void put_waits(struct text *text, const struct hf__metrics *metrics)
 {
-	static const struct family family = {"acquire_wait_seconds", HISTOGRAM, "seconds",
-	                                     "Time from the call of an acquire to its result."};
+	static const struct metric_family family = {
+		"acquire_wait_seconds", HISTOGRAM, "seconds",
+		"Time from the call of an acquire to its result."};
 	static const char *const words[HF__RESULTS] = {RESULT_ROWS(HF__ROW)};
 	put_family(text, &family);
 	for (int kind = HF_REENTRANT; kind < HF__KINDS; kind++)
@@ -231,8 +233,8 @@ HF__ROWS_ARE(END_ROWS, HF__BITS_BEFORE(HF__ENDS));
 
 static void put_holds(struct text *text, const struct hf__metrics *metrics)
 {
-	static const struct family family = {"hold_seconds", HISTOGRAM, "seconds",
-	                                     "Time from the grant of a hold to its end."};
+	static const struct metric_family family = {"hold_seconds", HISTOGRAM, "seconds",
+	                                            "Time from the grant of a hold to its end."};
 	static const char *const words[HF__ENDS] = {END_ROWS(HF__ROW)};
 	put_family(text, &family);
 	for (int kind = HF_REENTRANT; kind < HF__KINDS; kind++)
@@ -241,14 +243,14 @@ static void put_holds(struct text *text, const struct hf__metrics *metrics)
 
 static void put_histograms(struct text *text, const struct hf__metrics *metrics)
 {
-	static const struct family lag = {
+	static const struct metric_family lag = {
 		"renewal_lag_seconds", HISTOGRAM, "seconds",
 		"Time from when the renewal of a hold was due to its confirmation."};
-	static const struct family margin = {
+	static const struct metric_family margin = {
 		"renewal_margin_ratio", HISTOGRAM, "ratio",
 		"Part of the lease that was left when a renewal was confirmed."};
-	static const struct family trip = {"round_trip_seconds", HISTOGRAM, "seconds",
-	                                   "Time from a command to its answer."};
+	static const struct metric_family trip = {"round_trip_seconds", HISTOGRAM, "seconds",
+	                                          "Time from a command to its answer."};
 	put_waits(text, metrics);
 	put_holds(text, metrics);
 	put_family(text, &lag);
@@ -263,7 +265,7 @@ static void put_histograms(struct text *text, const struct hf__metrics *metrics)
 
 static void put_counter(struct text *text, const char *name, const char *help, uint64_t number)
 {
-	const struct family family = {name, COUNTER, "", help};
+	const struct metric_family family = {name, COUNTER, "", help};
 	put_family(text, &family);
 	put_number(text, &family, "_total", "", number);
 }
@@ -280,8 +282,8 @@ HF__ROWS_ARE(REASON_ROWS, HF__BITS_BEFORE(HF__LOST_REASONS) & ~HF__BIT(0));
 
 static void put_losses(struct text *text, const struct hf__snapshot *snapshot)
 {
-	static const struct family family = {"losses", COUNTER, "",
-	                                     "Holds that ended although nobody released them."};
+	static const struct metric_family family = {
+		"losses", COUNTER, "", "Holds that ended although nobody released them."};
 	static const char *const reasons[HF__LOST_REASONS] = {REASON_ROWS(HF__ROW)};
 	put_family(text, &family);
 	for (int reason = HF__LOST_EXPIRED; reason < HF__LOST_REASONS; reason++)
@@ -313,21 +315,22 @@ static void put_counters(struct text *text, const struct hf__snapshot *snapshot)
 
 /* ---- gauges ---- */
 
-static const struct family held_family = {"held", GAUGE, "", "Holds now."};
-static const struct family waiting_family = {"waiting", GAUGE, "",
-                                             "Calls that wait for a lock now."};
-static const struct family oldest_family = {"hold_oldest_seconds", GAUGE, "seconds",
-                                            "How long the oldest hold has been held; 0: none."};
+static const struct metric_family held_family = {"held", GAUGE, "", "Holds now."};
+static const struct metric_family waiting_family = {"waiting", GAUGE, "",
+                                                    "Calls that wait for a lock now."};
+static const struct metric_family oldest_family = {
+	"hold_oldest_seconds", GAUGE, "seconds",
+	"How long the oldest hold has been held; 0: none."};
 
 static void put_gauge(struct text *text, const char *name, const char *help, uint64_t number)
 {
-	const struct family family = {name, GAUGE, "", help};
+	const struct metric_family family = {name, GAUGE, "", help};
 	put_family(text, &family);
 	put_number(text, &family, "", "", number);
 }
 
 /* The value of one of the three gauges that can be split by name. */
-static void put_row_value(struct text *text, const struct family *family,
+static void put_row_value(struct text *text, const struct metric_family *family,
                           const struct hf__name_row *row, int64_t now_us)
 {
 	bool is_held = row->since_us != HF__NEVER && row->since_us <= now_us;
@@ -338,7 +341,7 @@ static void put_row_value(struct text *text, const struct family *family,
 	put(text, "\n", 1);
 }
 
-static void put_name_sample(struct text *text, const struct family *family, const char *name,
+static void put_name_sample(struct text *text, const struct metric_family *family, const char *name,
                             const struct hf__name_row *row, int64_t now_us)
 {
 	print(text, "holdfast_%s{", family->name);
@@ -363,7 +366,7 @@ static struct hf__name_row join_rows(const struct hf__name_row *row, size_t n)
 }
 
 /* The rows are in order: those to show come first. All others are combined into one sample. */
-static void put_split(struct text *text, const struct family *family,
+static void put_split(struct text *text, const struct metric_family *family,
                       const struct hf__snapshot *snapshot, size_t shown)
 {
 	const struct hf__name_row *row = (const void *)snapshot->rows.data;
@@ -380,7 +383,7 @@ static void put_split(struct text *text, const struct family *family,
 
 static void put_gauges(struct text *text, const struct hf__snapshot *snapshot, size_t per_name)
 {
-	const struct family *families[] = {&held_family, &waiting_family, &oldest_family};
+	const struct metric_family *families[] = {&held_family, &waiting_family, &oldest_family};
 	for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
 		if (per_name > 0) {
 			put_split(text, families[i], snapshot, per_name);
@@ -397,8 +400,8 @@ static void put_gauges(struct text *text, const struct hf__snapshot *snapshot, s
 
 static void put_info(struct text *text, const struct hf__snapshot *snapshot)
 {
-	static const struct family family = {"client", INFO, "",
-	                                     "The library, and the server of the client's URL."};
+	static const struct metric_family family = {
+		"client", INFO, "", "The library, and the server of the client's URL."};
 	char own[100];
 	snprintf(own, sizeof own, "version=\"%s\",backend=\"%s\"", hf_version(), snapshot->backend);
 	put_family(text, &family);

@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *hf__handle_fault(const struct hf_client *client, const char *name)
+const char *hf__handle_find_fault(const struct hf_client *client, const char *name)
 {
 	const char *fault = hf__name_check(name);
-	return fault || !client->core.backend_ops->fault ? fault
-	                                                 : client->core.backend_ops->fault(name);
+	return fault || !client->core.backend_ops->find_fault
+	               ? fault
+	               : client->core.backend_ops->find_fault(name);
 }
 
 int hf__handle_map_name(const struct hf_client *client, const char *name,
@@ -32,7 +33,7 @@ int hf__handle_map_name(const struct hf_client *client, const char *name,
 		if (snprintf(ret_name, HF__NAME_SIZE, "%s%s", prefix, name) >= HF__NAME_SIZE)
 			return hf__error(HF_EINVAL, "name: longer than 512 bytes with its prefix");
 	}
-	fault = memchr(ret_name, 0, HF__NAME_SIZE) ? hf__handle_fault(client, ret_name)
+	fault = memchr(ret_name, 0, HF__NAME_SIZE) ? hf__handle_find_fault(client, ret_name)
 	                                           : "name: map_name returned a name without a NUL";
 	if (fault && strcmp(name, ret_name) == 0)
 		return hf__error(HF_EINVAL, "%s", fault);
@@ -76,7 +77,7 @@ static int open_lock(struct hf__handle *handle, struct hf_client *client, int ki
 int hf__handle_open_stored(struct hf__handle *handle, struct hf_client *client, int kind,
                            const char *name)
 {
-	const char *fault = hf__handle_fault(client, name);
+	const char *fault = hf__handle_find_fault(client, name);
 	int rc = hf__client_check(client);
 	if (!rc && fault)
 		rc = hf__error(HF_EINVAL, "%s", fault);
@@ -142,9 +143,9 @@ void hf__handle_close(struct hf__handle *handle)
 }
 
 struct hf__spec hf__handle_describe(const struct hf__handle *handle, const char *what,
-                                    enum hf__op_verb verb)
+                                    enum hf__op_action action)
 {
-	struct hf__spec spec = {.want = {.verb = (uint8_t)verb}};
+	struct hf__spec spec = {.want = {.action = (uint8_t)action}};
 	if (!handle) {
 		spec.error = hf__error_null(what);
 		return spec;
@@ -155,11 +156,11 @@ struct hf__spec hf__handle_describe(const struct hf__handle *handle, const char 
 	return spec;
 }
 
-struct hf__spec hf__handle_describe_request(const struct hf__handle *handle, const char *what,
-                                            enum hf__verb request)
+struct hf__spec hf__handle_describe_command(const struct hf__handle *handle, const char *what,
+                                            enum hf__verb verb)
 {
-	struct hf__spec spec = hf__handle_describe(handle, what, HF__OP_REQUEST);
-	spec.want.request = (uint8_t)request;
+	struct hf__spec spec = hf__handle_describe(handle, what, HF__OP_COMMAND);
+	spec.want.command = (uint8_t)verb;
 	return spec;
 }
 

@@ -29,7 +29,7 @@ static bool is_busy(void *machine)
 	/* Callbacks usually lead to further calls, so the keeper stays for them. */
 	bool callbacks = !hf__list_empty(&client->done) || atomic_load(&client->engine.dispatching);
 	return client->async_calls > 0 || callbacks ||
-	       client->core.backend_ops->busy(client->core.backend);
+	       client->core.backend_ops->is_busy(client->core.backend);
 }
 
 /* The task of the first command in flight that a thread waits for. */
@@ -38,7 +38,7 @@ static struct hf__task *first_task(void *machine)
 	struct hf_client *client = machine;
 	const struct hf__list *link;
 	int visited = 0;
-	hf__list_each (link, client->core.backend_ops->waiting(client->core.backend)) {
+	hf__list_each (link, client->core.backend_ops->list_waiting(client->core.backend)) {
 		struct hf__op *op = hf__cmd_op(hf__list_item(link, struct hf__cmd, link));
 		struct hf__call *call = op ? hf__list_item(op, struct hf__call, op) : NULL;
 		if (call && hf__call_has_thread(call) && !hf__list_empty(&call->task.link))
@@ -51,6 +51,6 @@ static struct hf__task *first_task(void *machine)
 
 const struct hf__machine_ops hf__heartbeat = {.due = next_turn_at,
                                               .turn = turn,
-                                              .busy = is_busy,
-                                              .first = first_task,
+                                              .is_busy = is_busy,
+                                              .first_task = first_task,
                                               .dispatch = hf__dispatch_run};

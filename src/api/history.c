@@ -31,7 +31,7 @@ struct hf_history {
 	struct hf__buffer rows;
 	struct hf__list open;   /* holds whose end is not known for certain, the oldest first */
 	struct hf__table names; /* the same by name */
-	hf_history_fn *tell;
+	hf_history_fn *report;
 	void *arg;
 	int64_t server_ms; /* the server's clock when it last answered */
 };
@@ -165,11 +165,11 @@ static void remember(hf_history *history, hf_history_row *row)
 	              hf__table_hash(&history->names, row->name, row->name_length));
 }
 
-static int tell_row(hf_history *history, hf_history_row *row)
+static int report_row(hf_history *history, hf_history_row *row)
 {
 	row->is_told = true;
 	row->server_ms = history->server_ms;
-	return history->tell(history->arg, row);
+	return history->report(history->arg, row);
 }
 
 static bool is_client_of(const char *owner, const hf_history_row *row)
@@ -260,7 +260,7 @@ static int on_end(hf_history *history, const struct entry *entry, hf_history_end
 	set_end(row, entry, end);
 	int rc = end == HF_HISTORY_FORCED ? note_forcer(row, entry) : 0;
 	if (!rc)
-		rc = tell_row(history, row);
+		rc = report_row(history, row);
 	if (end != HF_HISTORY_FORCED || (!is_known && history->names.entries >= MOST_OPEN))
 		free_row(history, row);
 	else if (!is_known)
@@ -280,7 +280,7 @@ static int on_wait(hf_history *history, const struct entry *entry, hf_history_en
 	bool is_late = entry->held_ms > 0 && entry->held_ms < entry->at;
 	row->ended_at = is_late ? entry->at - entry->held_ms : entry->at;
 	row->end = end;
-	int rc = tell_row(history, row);
+	int rc = report_row(history, row);
 	free_row(history, row);
 	return rc;
 }
@@ -305,7 +305,7 @@ static bool is_expected(const hf_history *history, const struct entry *entry)
 {
 	return !history->is_whole ||
 	       (strlen(entry->name) == entry->name_length &&
-	        !hf__handle_fault(history->client, entry->name) &&
+	        !hf__handle_find_fault(history->client, entry->name) &&
 	        hf__streams_of(&history->streams, entry->name) == history->current);
 }
 
@@ -320,7 +320,7 @@ static bool is_position(const char *text)
 	return first >= 1 && first <= 20 && length >= 1 && length <= 20 && !second[length];
 }
 
-static int not_understood(void)
+static int fail_malformed(void)
 {
 	return hf__error(HF_EPROTOCOL, "the server's history was not understood");
 }
@@ -347,10 +347,10 @@ static int take_page(hf_history *history, bool *ret_more)
 	size_t at = 0;
 	int rc = 0;
 	if (!read_head(history, &at, position, ret_more))
-		return not_understood();
+		return fail_malformed();
 	while (!rc && hf__rows_next(&history->rows, &at, &row)) {
 		if (!read_entry(&row, &entry) || !is_position(entry.id))
-			return not_understood();
+			return fail_malformed();
 		rc = is_expected(history, &entry) ? take_entry(history, &entry) : 0;
 		/* If the caller stops here, the next read continues after this entry. */
 		snprintf(history->position, HF__POSITION_SIZE, "%s", entry.id);
@@ -392,7 +392,7 @@ static void leave_name(hf_history *history)
 static int read_stream(hf_history *history, struct hf__stream *stream)
 {
 	char name[HF__KEYS_MAX];
-	hf__stream_name(stream, name);
+	hf__streams_name(stream, name);
 	int rc = enter_name(history, name);
 	if (rc)
 		return rc;
@@ -456,10 +456,10 @@ static int ask_held(hf_history *history, hf_history_row **rows, int32_t n)
 	                      history->handle.lock, words, 3 * n, NULL);
 	free(words);
 	if (!rc && !hf__rows_next(&history->rows, &at, &time))
-		return not_understood();
+		return fail_malformed();
 	for (int32_t i = 0; !rc && i < n; i++) {
 		if (!hf__rows_next(&history->rows, &at, &answer))
-			return not_understood();
+			return fail_malformed();
 		rows[i]->is_gone = answer.end - answer.at == 1 && *answer.at == '0';
 	}
 	return rc;
@@ -511,7 +511,7 @@ static int find_gone(hf_history *history)
  * Reports what has no entry for its end: it is held, or it is known only that it has ended. The
  * latter is remembered for a while, because a holder may learn late that it has lost it.
  */
-static int tell_open(hf_history *history)
+static int report_open(hf_history *history)
 {
 	struct hf__list *link, *after;
 	int rc = 0;
@@ -520,7 +520,7 @@ static int tell_open(hf_history *history)
 		if (row->is_gone && row->end == HF_HISTORY_HELD)
 			infer_end(row, history->server_ms);
 		if (!row->is_told && !rc)
-			rc = tell_row(history, row);
+			rc = report_row(history, row);
 		if (row->end != HF_HISTORY_HELD && row->is_told &&
 		    row->ended_at < history->server_ms - REMEMBERED_MS)
 			free_row(history, row);
@@ -537,7 +537,7 @@ static int read_all(hf_history *history)
 	rc = find_gone(history);
 	if (!rc)
 		rc = read_entries(history, true);
-	return rc ? rc : tell_open(history);
+	return rc ? rc : report_open(history);
 }
 
 /* What was found is reported even if some of the streams could not be found. */
@@ -550,14 +550,14 @@ static int read_whole(hf_history *history)
 	return !rc && missing ? hf__error(missing, "%s", why) : rc;
 }
 
-int hf_history_read(hf_history *history, hf_history_fn *tell, void *arg)
+int hf_history_read(hf_history *history, hf_history_fn *report, void *arg)
 {
-	if (!history || !tell)
-		return hf__error_null(!history ? "history" : "tell");
+	if (!history || !report)
+		return hf__error_null(!history ? "history" : "report");
 	int rc = hf__client_check(history->client);
 	if (rc)
 		return rc;
-	history->tell = tell;
+	history->report = report;
 	history->arg = arg;
 	return history->is_whole ? read_whole(history) : read_all(history);
 }
@@ -718,7 +718,7 @@ int hf_client_clear_history(hf_client *client, const char *name, int64_t *ret_en
 	struct hf__spec spec = {
 		.client = client,
 		.lock = handle.lock,
-		.want = {.verb = HF__OP_REQUEST, .request = HF__HISTORY_CLEAR},
+		.want = {.action = HF__OP_COMMAND, .command = HF__HISTORY_CLEAR},
 	};
 	rc = hf__call_number(spec, ret_entries);
 	if (name)

@@ -40,7 +40,7 @@ static void note_hold(const struct hf__call *call)
 static bool is_not_held(const struct hf__op *op)
 {
 	return op->result == HF_ENOTHELD &&
-	       (op->want.verb == HF__OP_RELEASE || op->want.verb == HF__OP_EXTEND);
+	       (op->want.action == HF__OP_RELEASE || op->want.action == HF__OP_EXTEND);
 }
 
 static void finish(void *host, struct hf__op *op)
@@ -57,8 +57,8 @@ static void finish(void *host, struct hf__op *op)
 		return;
 	}
 	client->async_calls--;
-	if (call->inner) {
-		call->inner(call);
+	if (call->finish_inner) {
+		call->finish_inner(call);
 		return;
 	}
 	hf__list_add(&client->done, &call->in_done);
@@ -101,9 +101,9 @@ static uint64_t new_numbers(void *host, uint32_t n)
 	return hf__number_on_wire(n);
 }
 
-const struct hf__host_ops hf__host = {.finish = finish,
-                                      .listens = begin_listening,
-                                      .idles = begin_idling,
-                                      .news = queue_news,
+const struct hf__host_ops hf__host = {.on_finish = finish,
+                                      .on_listen = begin_listening,
+                                      .on_idle = begin_idling,
+                                      .on_news = queue_news,
                                       .log = queue_line,
-                                      .number = new_numbers};
+                                      .new_numbers = new_numbers};

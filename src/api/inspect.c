@@ -296,7 +296,7 @@ static void end(struct asking *asking)
  */
 static void pause_until_due(const struct asking *asking)
 {
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	int64_t left = asking->next_at_us - hf__clock_us();
 	while (left > 0 && !atomic_load(&asking->client->closing) &&
 	       !(asking->cancel && atomic_load(&asking->cancel->fired))) {
@@ -304,7 +304,7 @@ static void pause_until_due(const struct asking *asking)
 		nanosleep(&(struct timespec){.tv_nsec = nap * 1000}, NULL);
 		left = asking->next_at_us - hf__clock_us();
 	}
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 }
 
 static uint64_t count_reconnects(struct hf_client *client)
@@ -342,18 +342,18 @@ static int ask(struct asking *asking, enum hf__verb verb, struct hf__lock *lock,
 	return rc;
 }
 
-static int not_understood(void)
+static int fail_malformed(void)
 {
 	return hf__error(HF_EPROTOCOL, "the server's list of locks was not understood");
 }
 
 /* Reports the rows from this offset on. */
-static int tell_rows(struct asking *asking, size_t at, hf_info_fn *tell, void *arg)
+static int report_rows(struct asking *asking, size_t at, hf_info_fn *report, void *arg)
 {
 	struct hf__rows_cursor row;
 	int rc = 0;
 	while (!rc && hf__rows_next(&asking->rows, &at, &row))
-		rc = read_info(&row, asking->info) ? tell(arg, asking->info) : not_understood();
+		rc = read_info(&row, asking->info) ? report(arg, asking->info) : fail_malformed();
 	return rc;
 }
 
@@ -362,7 +362,7 @@ struct filter {
 	const char *pattern;
 	bool waited; /* only locks that somebody waits for */
 	bool heard;  /* all of them have a channel that somebody listens to */
-	hf_info_fn *tell;
+	hf_info_fn *report;
 	void *arg;
 };
 
@@ -372,12 +372,12 @@ static bool is_waited(const struct filter *filter, const hf_info *info)
 	return info->waiters > 0 || info->clients > 0 || (unknown && filter->heard);
 }
 
-static int tell_matching(void *arg, const hf_info *info)
+static int report_matching(void *arg, const hf_info *info)
 {
 	const struct filter *filter = arg;
 	bool wanted = hf__pattern_matches(filter->pattern, info->name, info->name_length) &&
 	              (!filter->waited || is_waited(filter, info));
-	return wanted ? filter->tell(filter->arg, info) : 0;
+	return wanted ? filter->report(filter->arg, info) : 0;
 }
 
 /*
@@ -395,7 +395,7 @@ static int ask_step(struct asking *asking, enum hf__verb verb, const char *patte
 	if (rc)
 		return rc;
 	*ret_at = 0;
-	return hf__rows_copy(&asking->rows, ret_at, cursor, CURSOR_SIZE) ? 0 : not_understood();
+	return hf__rows_copy(&asking->rows, ret_at, cursor, CURSOR_SIZE) ? 0 : fail_malformed();
 }
 
 /* Each step begins where the cursor of the one before says, until that is "0" again. */
@@ -407,28 +407,28 @@ static int walk(struct asking *asking, struct filter *filter)
 	do {
 		rc = ask_step(asking, HF__LIST, filter->pattern, cursor, &at);
 		if (!rc)
-			rc = tell_rows(asking, at, tell_matching, filter);
+			rc = report_rows(asking, at, report_matching, filter);
 	} while (!rc && strcmp(cursor, "0") != 0);
 	return rc;
 }
 
-int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *tell, void *arg)
+int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *report, void *arg)
 {
-	return hf_client_list_with(client, HF_LIST(.pattern = pattern), tell, arg);
+	return hf_client_list_with(client, HF_LIST(.pattern = pattern), report, arg);
 }
 
 /* Reports the rows after the first, which is a cursor. */
-static int tell_answer(struct asking *asking, hf_info_fn *tell, void *arg)
+static int report_answer(struct asking *asking, hf_info_fn *report, void *arg)
 {
-	struct hf__rows_cursor place;
+	struct hf__rows_cursor cursor;
 	size_t at = 0;
-	if (!hf__rows_next(&asking->rows, &at, &place))
-		return not_understood();
-	return tell_rows(asking, at, tell, arg);
+	if (!hf__rows_next(&asking->rows, &at, &cursor))
+		return fail_malformed();
+	return report_rows(asking, at, report, arg);
 }
 
 /* By the name on the server. */
-static int inspect_one(struct asking *asking, const char *name, hf_info_fn *tell, void *arg)
+static int inspect_one(struct asking *asking, const char *name, hf_info_fn *report, void *arg)
 {
 	struct hf__handle handle;
 	int rc = hf__handle_open_stored(&handle, asking->client, HF_REENTRANT, name);
@@ -436,23 +436,23 @@ static int inspect_one(struct asking *asking, const char *name, hf_info_fn *tell
 		return rc;
 	rc = ask(asking, HF__INSPECT, handle.lock, NULL, 0);
 	if (!rc)
-		rc = tell_answer(asking, tell, arg);
+		rc = report_answer(asking, report, arg);
 	hf__handle_close(&handle);
 	return rc;
 }
 
-int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *tell, void *arg)
+int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *report, void *arg)
 {
 	struct asking asking;
 	char mapped[HF__NAME_SIZE];
-	if (!client || !name || !tell)
-		return hf__error_null(!client ? "client" : !name ? "name" : "tell");
+	if (!client || !name || !report)
+		return hf__error_null(!client ? "client" : !name ? "name" : "report");
 	int rc = begin(&asking, client, true);
 	if (rc)
 		return rc;
 	rc = hf__handle_map_name(client, name, mapped);
 	if (!rc)
-		rc = inspect_one(&asking, mapped, tell, arg);
+		rc = inspect_one(&asking, mapped, report, arg);
 	end(&asking);
 	return rc;
 }
@@ -460,18 +460,18 @@ int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *tell, voi
 /* ---- several names ---- */
 
 /* Reports the locks of these names on the server, each with its NUL; MOST_NAMES at most. */
-static int inspect_group(struct asking *asking, const char *names, size_t n, hf_info_fn *tell,
+static int inspect_group(struct asking *asking, const char *names, size_t n, hf_info_fn *report,
                          void *arg)
 {
 	int rc = 0;
 	if (hf__rows_asks_together(asking->client)) {
 		rc = ask(asking, HF__INSPECT_MANY, NULL, names, (int32_t)n);
-		return rc ? rc : tell_answer(asking, tell, arg);
+		return rc ? rc : report_answer(asking, report, arg);
 	}
 	/* Others can have locks whose names are not valid here; a channel may have named one. */
 	for (; !rc && n > 0; n--, names += strlen(names) + 1)
-		if (!hf__handle_fault(asking->client, names))
-			rc = inspect_one(asking, names, tell, arg);
+		if (!hf__handle_find_fault(asking->client, names))
+			rc = inspect_one(asking, names, report, arg);
 	return rc;
 }
 
@@ -487,7 +487,7 @@ static int check_names(struct hf_client *client, const char *const *names, size_
 }
 
 static int inspect_mapped(struct asking *asking, const char *const *names, size_t n,
-                          hf_info_fn *tell, void *arg)
+                          hf_info_fn *report, void *arg)
 {
 	char *words = malloc(n * HF__NAME_SIZE), *at = words;
 	int rc = words ? 0 : hf__error(HF_ENOMEM, "no memory for the names");
@@ -496,24 +496,24 @@ static int inspect_mapped(struct asking *asking, const char *const *names, size_
 		at += rc ? 0 : strlen(at) + 1;
 	}
 	if (!rc)
-		rc = inspect_group(asking, words, n, tell, arg);
+		rc = inspect_group(asking, words, n, report, arg);
 	free(words);
 	return rc;
 }
 
-int hf_client_inspect_many(hf_client *client, const char *const *names, size_t n, hf_info_fn *tell,
-                           void *arg)
+int hf_client_inspect_many(hf_client *client, const char *const *names, size_t n,
+                           hf_info_fn *report, void *arg)
 {
 	struct asking asking;
-	if (!client || (!names && n > 0) || !tell)
-		return hf__error_null(!client ? "client" : !tell ? "tell" : "names");
+	if (!client || (!names && n > 0) || !report)
+		return hf__error_null(!client ? "client" : !report ? "report" : "names");
 	int rc = begin(&asking, client, true);
 	if (rc)
 		return rc;
 	rc = check_names(client, names, n);
 	for (size_t i = 0; !rc && i < n; i += MOST_NAMES)
 		rc = inspect_mapped(&asking, names + i, n - i < MOST_NAMES ? n - i : MOST_NAMES,
-		                    tell, arg);
+		                    report, arg);
 	end(&asking);
 	return rc;
 }
@@ -545,7 +545,7 @@ static int inspect_names(struct asking *asking, const struct hf__buffer *names, 
 	int rc = 0;
 	while (!rc && n > 0) {
 		size_t count = n < MOST_NAMES ? n : MOST_NAMES;
-		rc = inspect_group(asking, at, count, tell_matching, filter);
+		rc = inspect_group(asking, at, count, report_matching, filter);
 		n -= count;
 		for (; count > 0; count--)
 			at += strlen(at) + 1;
@@ -581,13 +581,13 @@ static int check_duty(int64_t percent)
 	                        percent);
 }
 
-int hf_client_list_with(hf_client *client, const hf_list_options *options, hf_info_fn *tell,
+int hf_client_list_with(hf_client *client, const hf_list_options *options, hf_info_fn *report,
                         void *arg)
 {
 	struct asking asking;
 	hf_list_options ours;
-	if (!client || !tell)
-		return hf__error_null(!client ? "client" : "tell");
+	if (!client || !report)
+		return hf__error_null(!client ? "client" : "report");
 	int rc = hf__options_copy(&ours, sizeof ours, options, "HF_LIST");
 	if (!rc)
 		rc = check_duty(ours.duty_percent);
@@ -597,19 +597,18 @@ int hf_client_list_with(hf_client *client, const hf_list_options *options, hf_in
 		return rc;
 	struct filter filter = {.pattern = ours.pattern ? ours.pattern : "*",
 	                        .waited = ours.waited != 0,
-	                        .tell = tell,
+	                        .report = report,
 	                        .arg = arg};
 	asking.duty_percent = ours.duty_percent;
 	asking.cancel = ours.cancel;
-	/* On ZooKeeper the queue of a lock is part of what the walk finds. */
-	filter.heard = filter.waited && !client->settings.zookeeper;
+	filter.heard = filter.waited && client->core.backend_ops->finds_waiters;
 	rc = filter.heard ? find_waited(&asking, &filter) : walk(&asking, &filter);
 	end(&asking);
 	return rc;
 }
 
 /* Of the server with this address; NULL: of any. */
-static int read_facts(hf_client *client, const char *address, hf_fact_fn *tell, void *arg)
+static int read_facts(hf_client *client, const char *address, hf_fact_fn *report, void *arg)
 {
 	struct asking asking;
 	int rc = begin(&asking, client, false);
@@ -625,24 +624,24 @@ static int read_facts(hf_client *client, const char *address, hf_fact_fn *tell, 
 		if (!value)
 			continue;
 		*value = 0;
-		tell(arg, fact, value + 1);
+		report(arg, fact, value + 1);
 	}
 	end(&asking);
 	return rc;
 }
 
-int hf_client_facts(hf_client *client, hf_fact_fn *tell, void *arg)
+int hf_client_facts(hf_client *client, hf_fact_fn *report, void *arg)
 {
-	if (!client || !tell)
-		return hf__error_null(!client ? "client" : "tell");
-	return read_facts(client, NULL, tell, arg);
+	if (!client || !report)
+		return hf__error_null(!client ? "client" : "report");
+	return read_facts(client, NULL, report, arg);
 }
 
-int hf_client_facts_of(hf_client *client, const char *address, hf_fact_fn *tell, void *arg)
+int hf_client_facts_of(hf_client *client, const char *address, hf_fact_fn *report, void *arg)
 {
 	hf_node node = {.size = sizeof(node)};
-	if (!client || !address || !tell)
-		return hf__error_null(!client ? "client" : !address ? "address" : "tell");
+	if (!client || !address || !report)
+		return hf__error_null(!client ? "client" : !address ? "address" : "report");
 	int i = 0, n;
 	while ((n = hf_client_node(client, i, &node)) > i && strcmp(node.address, address) != 0)
 		i++;
@@ -651,7 +650,7 @@ int hf_client_facts_of(hf_client *client, const char *address, hf_fact_fn *tell,
 	if (i >= n)
 		return hf__error(HF_EINVAL, "address: '%s' is not one of the client's servers",
 		                 address);
-	return read_facts(client, address, tell, arg);
+	return read_facts(client, address, report, arg);
 }
 
 /* ---- the embedded server ---- */
@@ -660,9 +659,9 @@ int hf_embedded_status(char *ret_directory, size_t size, int64_t *ret_pid)
 {
 	char why[HF__DETAIL_SIZE] = "no memory";
 	long pid;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	int rc = hf__embedded_status(ret_directory, size, &pid, why, sizeof why);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	if (rc)
 		return hf__error(rc, "%s", why);
 	if (ret_pid)
@@ -675,9 +674,9 @@ int hf_embedded_stop(void)
 {
 	char why[HF__DETAIL_SIZE] = "no memory";
 	bool ran;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	int rc = hf__embedded_stop(10000, &ran, why, sizeof why);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	if (rc)
 		return hf__error(rc, "%s", why);
 	hf__error_clear();

@@ -23,7 +23,7 @@ void hf_latch_close(hf_latch *latch)
 
 static struct hf__spec describe(const hf_latch *latch, enum hf__verb verb)
 {
-	return hf__handle_describe_request(latch ? &latch->at : NULL, "latch", verb);
+	return hf__handle_describe_command(latch ? &latch->at : NULL, "latch", verb);
 }
 
 /* ---- try_set ---- */

@@ -181,7 +181,7 @@ static int open_several(hf_lock *const *members, size_t n, size_t need, hf_lock 
 		return hf__error(HF_ENOMEM, "no memory for a lock handle");
 	}
 	int rc = need < n ? hf__red_check(several) : 0;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	if (!rc) {
 		several = hf__members_share(several);
 		rc = add_handle(several);
@@ -194,7 +194,7 @@ static int open_several(hf_lock *const *members, size_t n, size_t need, hf_lock 
 		lock->at.client = several->member[0].lock.at.client;
 		*ret_lock = lock;
 	}
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	return rc;
 }
 
@@ -238,9 +238,9 @@ static void close_several(struct hf__several *several)
 {
 	if (hf__client_check(several->member[0].lock.at.client))
 		return;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	remove_handle(several);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 }
 
 void hf_lock_close(hf_lock *lock)

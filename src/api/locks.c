@@ -1,4 +1,4 @@
-/* The verbs of locks. */
+/* Calls on locks. */
 #include "api/client.h"
 
 #include "base/number.h"
@@ -22,9 +22,9 @@ static int check(const hf_lock *lock)
 /* ---- describing calls ---- */
 
 /* A call without an owner. */
-static struct hf__spec describe(const hf_lock *lock, enum hf__op_verb verb)
+static struct hf__spec describe(const hf_lock *lock, enum hf__op_action action)
 {
-	struct hf__spec spec = {.error = check(lock), .want = {.verb = (uint8_t)verb}};
+	struct hf__spec spec = {.error = check(lock), .want = {.action = (uint8_t)action}};
 	if (spec.error)
 		return spec;
 	spec.client = lock->at.client;
@@ -41,10 +41,10 @@ static void set_owner(struct hf__spec *spec, const hf_owner *owner)
 	spec->want.by_thread = !owner;
 }
 
-static struct hf__spec describe_request(const hf_lock *lock, enum hf__verb request)
+static struct hf__spec describe_command(const hf_lock *lock, enum hf__verb verb)
 {
-	struct hf__spec spec = describe(lock, HF__OP_REQUEST);
-	spec.want.request = (uint8_t)request;
+	struct hf__spec spec = describe(lock, HF__OP_COMMAND);
+	spec.want.command = (uint8_t)verb;
 	return spec;
 }
 
@@ -252,7 +252,7 @@ int hf_lock_extend_async(hf_lock *lock, hf_owner *owner, int64_t lease_ms, hf_do
 
 static struct hf__spec describe_revoke(const hf_lock *lock)
 {
-	struct hf__spec spec = describe_request(lock, HF__REVOKE);
+	struct hf__spec spec = describe_command(lock, HF__REVOKE);
 	if (!spec.error)
 		spec.error = check_revocable(lock, 1);
 	return spec;
@@ -284,7 +284,7 @@ static int check_waiter(const hf_lock *lock, const char *waiter)
 
 static struct hf__spec describe_remove_waiter(const hf_lock *lock, const char *waiter)
 {
-	struct hf__spec spec = describe_request(lock, HF__DROP_WAITER);
+	struct hf__spec spec = describe_command(lock, HF__DROP_WAITER);
 	if (!spec.error)
 		spec.error = check_waiter(lock, waiter);
 	spec.want.words = waiter;
@@ -421,7 +421,7 @@ int hf_lock_holder_async(hf_lock *lock, hf_done_fn *done, void *arg)
 
 static struct hf__spec describe_last_token(const hf_lock *lock)
 {
-	struct hf__spec spec = describe_request(lock, HF__TOKEN);
+	struct hf__spec spec = describe_command(lock, HF__TOKEN);
 	if (!spec.error)
 		spec.error = check_token(lock, 1);
 	return spec;
@@ -529,8 +529,8 @@ int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t 
 	const struct hf__hold *hold = hf__hold_find(lock->at.lock, owner_number(owner));
 	held = hold && hold->state == HF__HOLD_HELD;
 	if (held)
-		client->core.backend_ops->identity(client->core.backend, lock->at.lock,
-		                                   hold->cmd.wire, ret_identity, size);
+		client->core.backend_ops->write_identity(client->core.backend, lock->at.lock,
+		                                         hold->cmd.wire, ret_identity, size);
 	else
 		hf__call_explain_not_held(client, lock->at.lock, owner_number(owner), why,
 		                          sizeof why);

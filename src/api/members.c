@@ -38,10 +38,10 @@ void hf__members_unref(struct hf__several *several)
 {
 	if (atomic_fetch_sub(&several->refs, 1) != 1)
 		return;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	unlist(several);
 	free_several(several);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 }
 
 /* One order for all that name the same locks, whatever order they name them in. */

@@ -289,9 +289,9 @@ int hf_client_metrics_file(hf_client *client, const char *path, const hf_metrics
 	if (rc)
 		return rc;
 	ours.format = HF_PROMETHEUS;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	rc = replace_file(client, path, &ours);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	return rc;
 }
 

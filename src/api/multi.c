@@ -23,7 +23,7 @@ static void acquire_next(struct hf__work *work, int64_t now)
 
 static void extend_acquired(struct hf__work *work, enum hf__phase phase)
 {
-	struct hf__want want = {.verb = HF__OP_EXTEND, .lease_ms = work->want.lease_ms};
+	struct hf__want want = {.action = HF__OP_EXTEND, .lease_ms = work->want.lease_ms};
 	work->phase = phase;
 	hf__plan_add_each(work, work->got, &want);
 }

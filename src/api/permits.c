@@ -43,7 +43,7 @@ static int check_ids(const hf_permit_id *ids, int n)
 
 static struct hf__spec describe(const hf_permits *permits, enum hf__verb verb)
 {
-	return hf__handle_describe_request(permits ? &permits->at : NULL, "permits", verb);
+	return hf__handle_describe_command(permits ? &permits->at : NULL, "permits", verb);
 }
 
 static struct hf__spec describe_with_ids(const hf_permits *permits, enum hf__verb verb,
@@ -65,7 +65,8 @@ static struct hf__spec describe_acquire(const hf_permits *permits, int n,
                                         const hf_permits_options *options)
 {
 	hf_permits_options ours = {0};
-	struct hf__spec spec = describe(permits, HF__ASK);
+	struct hf__spec spec =
+		hf__handle_describe(permits ? &permits->at : NULL, "permits", HF__OP_ACQUIRE);
 	hf__handle_set_amount(&spec, "n", n, 1, HF__PERMITS_MAX);
 	if (!spec.error)
 		spec.error = hf__options_copy(&ours, sizeof ours, options, "HF_PERMITS");
@@ -75,7 +76,6 @@ static struct hf__spec describe_acquire(const hf_permits *permits, int n,
 		spec.error = hf__options_check_lease("lease_ms", ours.lease_ms);
 	if (!spec.error)
 		spec.error = hf__options_check_replicas(permits->at.client, ours.replicas);
-	spec.want.verb = HF__OP_ACQUIRE;
 	spec.want.replicas = (int16_t)ours.replicas;
 	spec.want.wait_ms = ours.wait_ms;
 	spec.want.lease_ms = ours.lease_ms;

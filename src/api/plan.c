@@ -14,7 +14,7 @@ void hf__plan_add(struct hf__work *work, size_t member, const struct hf__want *w
 	assert(work->subs < work->several->n);
 	struct hf__subcall *sub = &work->sub[work->subs++];
 	*sub = (struct hf__subcall){.work = work, .member = member, .want = *want};
-	if (want->verb == HF__OP_RELEASE)
+	if (want->action == HF__OP_RELEASE)
 		sub->wire = work->wire[member];
 	sub->want.owner = work->want.owner;
 	sub->want.by_thread = work->want.by_thread;
@@ -39,7 +39,7 @@ int64_t hf__plan_limit(const struct hf__work *work)
 
 void hf__plan_undo(struct hf__work *work, enum hf__phase phase)
 {
-	struct hf__want want = {.verb = HF__OP_RELEASE};
+	struct hf__want want = {.action = HF__OP_RELEASE};
 	work->phase = phase;
 	hf__plan_add_each(work, work->got, &want);
 	work->got = 0;

@@ -40,7 +40,7 @@ static void identify(const struct hf__several *several, struct identity *identit
 {
 	_Atomic uint32_t pending = (uint32_t)several->n;
 	struct hf__want want = {
-		.verb = HF__OP_REQUEST, .request = HF__IDENTIFY, .wait_ms = HF__MOST_LIMIT_MS};
+		.action = HF__OP_COMMAND, .command = HF__IDENTIFY, .wait_ms = HF__MOST_LIMIT_MS};
 	for (size_t i = 0; i < several->n; i++) {
 		struct hf__call call;
 		struct hf__spec spec = hf__members_describe(&several->member[i], &want);
@@ -105,9 +105,9 @@ int hf__red_check(const struct hf__several *several)
 		for (size_t j = 0; j < i; j++)
 			if (several->member[i].lock.at.client == several->member[j].lock.at.client)
 				return refuse_shared_server(several, j, i);
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	identify(several, identity);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	return check_answers(several, identity);
 }
 
@@ -326,7 +326,7 @@ static size_t first_open(const struct hf__work *work)
 
 static void plan_attempt(struct hf__work *work, int64_t now)
 {
-	struct hf__want pause = {.verb = HF__OP_PAUSE, .cancel = work->want.cancel};
+	struct hf__want pause = {.action = HF__OP_PAUSE, .cancel = work->want.cancel};
 	bool fired = work->want.cancel && atomic_load(&work->want.cancel->fired);
 	if (fired) {
 		work->result = HF_ECANCELLED;

@@ -43,13 +43,13 @@ static bool is_wanted(const struct hf__stake *stake, int64_t now)
 	struct hf__whole *whole = stake->whole;
 	hf_state state;
 	return stake->wanted && whole->levels > 0 && whole->several->handles > 0 &&
-	       !whole->several->forcing && hf__whole_left(whole, now, &state) > 0;
+	       !whole->several->forcing && hf__whole_remaining(whole, now, &state) > 0;
 }
 
 static enum hf__repair choose(const struct hf__stake *stake, int64_t now)
 {
 	bool wanted = is_wanted(stake, now); /* may be what notices the loss of the whole */
-	if (stake->levels > hf__whole_most(stake) && !HF__RED_MUTANT(KEPT))
+	if (stake->levels > hf__whole_most_levels(stake) && !HF__RED_MUTANT(KEPT))
 		return HF__REPAIR_GIVE;
 	if (!wanted)
 		return HF__REPAIR_NONE;
@@ -67,8 +67,8 @@ static void begin(struct hf__stake *stake, enum hf__repair step)
 		make_token(stake);
 }
 
-/* Enough of the others held the lock while this one was held too. */
-static bool passes(struct hf__stake *stake, int64_t now)
+/* Counts the member if enough of the others held the lock while it was held too. */
+static bool count_member(struct hf__stake *stake, int64_t now)
 {
 	struct hf__whole *whole = stake->whole;
 	bool enough = atomic_load(&stake->yes) >= whole->several->need;
@@ -91,7 +91,7 @@ static bool note(struct hf__stake *stake, enum hf__repair step, int result, int6
 	if (step == HF__REPAIR_TAKE)
 		return result && result != HF_ECANCELLED;
 	if (step == HF__REPAIR_CHECK)
-		return !passes(stake, now);
+		return !count_member(stake, now);
 	/* Another call of the owner was in progress all the time. */
 	if (step == HF__REPAIR_GIVE && result == HF_EBUSY && !HF__RED_MUTANT(BUSY_RELEASE)) {
 		hf__whole_add(stake, stake->subject);
@@ -174,8 +174,9 @@ static uint64_t find_others(const struct hf__stake *stake, uint64_t *ret_wire)
 static bool launch_check(struct hf__stake *stake)
 {
 	struct hf__several *several = stake->whole->several;
-	struct hf__want want = {
-		.verb = HF__OP_QUERY, .question = HF__QUERY_IS_HELD, .owner = stake->whole->owner};
+	struct hf__want want = {.action = HF__OP_QUERY,
+	                        .question = HF__QUERY_IS_HELD,
+	                        .owner = stake->whole->owner};
 	uint64_t wire[HF__MEMBERS_MAX];
 	pthread_mutex_lock(&several->mutex);
 	uint64_t members = find_others(stake, wire);
@@ -207,7 +208,7 @@ static struct hf__spec describe(struct hf__stake *stake)
 	struct hf__want want = {.owner = stake->whole->owner, .cancel = &stake->cancel};
 	switch (stake->repair) {
 	case HF__REPAIR_TAKE:
-		want.verb = HF__OP_ACQUIRE;
+		want.action = HF__OP_ACQUIRE;
 		want.replicas = -1;
 		/* If the owner has a hold already, one answer decides, or that hold ends soon. */
 		if (hf__lock_remaining(member_of(stake)->lock.at.lock, want.owner, hf__clock_ms(),
@@ -215,10 +216,10 @@ static struct hf__spec describe(struct hf__stake *stake)
 			want.wait_ms = HF__MOST_LIMIT_MS;
 		break;
 	case HF__REPAIR_PAUSE:
-		want.verb = HF__OP_PAUSE;
+		want.action = HF__OP_PAUSE;
 		want.wait_ms = pause_of(stake);
 		break;
-	default: want.verb = HF__OP_RELEASE; want.cancel = NULL;
+	default: want.action = HF__OP_RELEASE; want.cancel = NULL;
 	}
 	struct hf__spec spec = hf__members_describe(member_of(stake), &want);
 	if (stake->repair == HF__REPAIR_TAKE)

@@ -10,8 +10,8 @@ int hf__rows_ask(struct hf_client *client, struct hf__buffer *rows, enum hf__ver
 {
 	struct hf__spec spec = {.client = client,
 	                        .lock = lock,
-	                        .want = {.verb = HF__OP_REQUEST,
-	                                 .request = (uint8_t)verb,
+	                        .want = {.action = HF__OP_COMMAND,
+	                                 .command = (uint8_t)verb,
 	                                 .words = words,
 	                                 .amount = n,
 	                                 .rows = rows,

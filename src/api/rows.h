@@ -35,7 +35,7 @@ char *hf__rows_field(struct hf__rows_cursor *row, size_t *ret_length);
 /* The same as a text or as a number; false if the row is malformed. */
 bool hf__rows_text(struct hf__rows_cursor *row, const char **ret_text);
 bool hf__rows_number(struct hf__rows_cursor *row, int64_t *ret_number);
-/* Whether one request can name several locks, whatever their slots. */
+/* Whether one command can name several locks, whatever their slots. */
 bool hf__rows_asks_together(struct hf_client *client);
 
 #endif

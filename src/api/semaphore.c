@@ -23,7 +23,7 @@ void hf_semaphore_close(hf_semaphore *semaphore)
 
 static struct hf__spec describe(const hf_semaphore *semaphore, enum hf__verb verb)
 {
-	return hf__handle_describe_request(semaphore ? &semaphore->at : NULL, "semaphore", verb);
+	return hf__handle_describe_command(semaphore ? &semaphore->at : NULL, "semaphore", verb);
 }
 
 static struct hf__spec describe_with(const hf_semaphore *semaphore, enum hf__verb verb,
@@ -43,7 +43,7 @@ static struct hf__spec describe_acquire(const hf_semaphore *semaphore, int64_t p
 		hf__handle_describe_wait(semaphore ? &semaphore->at : NULL, "semaphore", options);
 	hf__handle_set_amount(&spec, "permits", permits, 0, INT32_MAX);
 	if (permits == 0)
-		spec.want.verb = HF__OP_NOTHING;
+		spec.want.action = HF__OP_NOTHING;
 	return spec;
 }
 
@@ -64,7 +64,7 @@ static struct hf__spec describe_release(const hf_semaphore *semaphore, int64_t p
 {
 	struct hf__spec spec = describe_with(semaphore, HF__SEMAPHORE_RELEASE, permits);
 	if (permits == 0)
-		spec.want.verb = HF__OP_NOTHING;
+		spec.want.action = HF__OP_NOTHING;
 	return spec;
 }
 

@@ -26,9 +26,9 @@ int64_t hf__several_remaining(struct hf__several *several, uint64_t owner, int64
 	pthread_mutex_lock(&several->mutex);
 	struct hf__whole *whole = hf__whole_find(several, owner);
 	if (whole && whole->levels > 0)
-		left = hf__whole_left(whole, now, &state);
+		left = hf__whole_remaining(whole, now, &state);
 	else if (!whole) /* the owner may have acquired the members elsewhere */
-		left = hf__whole_left_elsewhere(several, owner, now, &state);
+		left = hf__whole_remaining_elsewhere(several, owner, now, &state);
 	pthread_mutex_unlock(&several->mutex);
 	if (ret_state)
 		*ret_state = state;
@@ -43,7 +43,7 @@ static int begin_acquire(struct hf__work *work, int64_t now)
 	pthread_mutex_lock(&several->mutex);
 	struct hf__whole *whole = hf__whole_use(several, work->want.owner);
 	work->whole = whole;
-	if (whole && whole->levels > 0 && hf__whole_left(whole, now, &state) == 0) {
+	if (whole && whole->levels > 0 && hf__whole_remaining(whole, now, &state) == 0) {
 		hf__whole_clear(whole);
 		for (size_t i = 0; i < several->n; i++)
 			if (whole->stake[i].levels > work->clearing)
@@ -74,7 +74,7 @@ static uint64_t leave_elsewhere(struct hf__work *work)
 		hf__engine_unlock(&at->client->engine);
 	}
 	memcpy(sorted, count, sizeof sorted);
-	int64_t levels = hf__whole_enough(several, sorted);
+	int64_t levels = hf__whole_pick_needed(several, sorted);
 	for (size_t i = 0; i < several->n; i++)
 		if (count[i] > 0 && count[i] >= levels)
 			members |= UINT64_C(1) << i;
@@ -92,9 +92,9 @@ static int begin_release(struct hf__work *work, int64_t now)
 	struct hf__whole *whole = hf__whole_find(several, owner);
 	if (whole && whole->levels > 0) {
 		work->whole = hf__whole_use(several, owner);
-		work->result = hf__whole_left(whole, now, &state) > 0 ? 0 : HF_ELOST;
+		work->result = hf__whole_remaining(whole, now, &state) > 0 ? 0 : HF_ELOST;
 		work->leaving = hf__whole_lower(whole, work->wire);
-	} else if (whole || hf__whole_left_elsewhere(several, owner, now, &state) == 0) {
+	} else if (whole || hf__whole_remaining_elsewhere(several, owner, now, &state) == 0) {
 		work->result = HF_ENOTHELD;
 	} else if ((work->whole = hf__whole_use(several, owner))) {
 		work->leaving = leave_elsewhere(work);
@@ -117,7 +117,7 @@ static void note_releases(struct hf__work *work)
 {
 	for (size_t i = 0; i < work->subs; i++) {
 		struct hf__subcall *sub = &work->sub[i];
-		if (sub->want.verb != HF__OP_RELEASE || sub->result != HF_EBUSY)
+		if (sub->want.action != HF__OP_RELEASE || sub->result != HF_EBUSY)
 			continue;
 		if (!HF__RED_MUTANT(BUSY_RELEASE))
 			count_again(work, sub);
@@ -142,7 +142,7 @@ static void end_force(struct hf__several *several)
 static void leave(struct hf__work *work)
 {
 	struct hf__whole *whole = work->whole;
-	if (work->want.verb == HF__OP_FORCE)
+	if (work->want.action == HF__OP_FORCE)
 		end_force(work->several);
 	if (!whole)
 		return;
@@ -156,12 +156,12 @@ static void leave(struct hf__work *work)
 
 /* ---- plans ---- */
 
-/* A verb that all members get at once; a release goes to those that give up a level. */
+/* An action of all members at once; a release goes to those that give up a level. */
 static void plan_once(struct hf__work *work)
 {
 	struct hf__several *several = work->several;
 	int64_t number[HF__MEMBERS_MAX] = {0};
-	bool release = work->want.verb == HF__OP_RELEASE;
+	bool release = work->want.action == HF__OP_RELEASE;
 	size_t good = several->n - work->subs, yes = 0;
 	if (work->phase == HF__PHASE_BEGIN) {
 		work->phase = HF__PHASE_ONCE;
@@ -177,12 +177,12 @@ static void plan_once(struct hf__work *work)
 	bool known = release && work->result; /* decided before the first round */
 	if (!known && good < several->need)
 		hf__plan_fail(work, &work->sub[hf__plan_worst(work)]);
-	else if (work->want.verb == HF__OP_FORCE)
+	else if (work->want.action == HF__OP_FORCE)
 		work->number = yes > 0;
-	else if (work->want.verb == HF__OP_QUERY && work->want.question == HF__QUERY_IS_LOCKED)
+	else if (work->want.action == HF__OP_QUERY && work->want.question == HF__QUERY_IS_LOCKED)
 		work->number = yes > several->n - several->need;
 	else
-		work->number = hf__whole_enough(several, number);
+		work->number = hf__whole_pick_needed(several, number);
 	work->subs = 0;
 }
 
@@ -190,7 +190,7 @@ static void plan_once(struct hf__work *work)
 static bool plan_clearing(struct hf__work *work, int64_t now)
 {
 	int64_t limit = hf__plan_limit(work), left = hf__plan_time_left(work, now);
-	struct hf__want want = {.verb = HF__OP_RELEASE,
+	struct hf__want want = {.action = HF__OP_RELEASE,
 	                        .wait_ms = limit < left ? limit
 	                                   : left > 1   ? left
 	                                                : 1};
@@ -213,7 +213,7 @@ static void note_grants(struct hf__work *work)
 		const struct hf__subcall *sub = &work->sub[i];
 		if (sub->result == HF_ECLOSED)
 			work->closed |= UINT64_C(1) << sub->member;
-		if (sub->want.verb != HF__OP_ACQUIRE || sub->result)
+		if (sub->want.action != HF__OP_ACQUIRE || sub->result)
 			continue;
 		work->got |= UINT64_C(1) << sub->member;
 		work->wire[sub->member] = sub->wire;
@@ -230,7 +230,7 @@ static void plan(struct hf__work *work)
 			return;
 		work->phase = HF__PHASE_BEGIN;
 	}
-	if (work->want.verb != HF__OP_ACQUIRE)
+	if (work->want.action != HF__OP_ACQUIRE)
 		plan_once(work);
 	else if (work->several->need == work->several->n)
 		hf__multi_plan(work, now);
@@ -244,10 +244,10 @@ static void plan(struct hf__work *work)
 static struct hf__work *take_work(struct hf__several *several, const struct hf__want *want)
 {
 	struct hf__work *work = NULL;
-	if (want->verb == HF__OP_RELEASE) {
+	if (want->action == HF__OP_RELEASE) {
 		pthread_mutex_lock(&several->mutex);
 		struct hf__whole *whole = hf__whole_find(several, want->owner);
-		work = whole ? hf__whole_spare(whole) : NULL;
+		work = whole ? hf__whole_take_spare(whole) : NULL;
 		pthread_mutex_unlock(&several->mutex);
 	}
 	if (!work)
@@ -261,7 +261,7 @@ static struct hf__work *take_work(struct hf__several *several, const struct hf__
 static void give_work(struct hf__several *several, struct hf__work *work)
 {
 	bool is_kept = false;
-	if (work->want.verb == HF__OP_ACQUIRE && work->result == 0) {
+	if (work->want.action == HF__OP_ACQUIRE && work->result == 0) {
 		pthread_mutex_lock(&several->mutex);
 		struct hf__whole *whole = hf__whole_find(several, work->want.owner);
 		is_kept = whole && whole->levels > 0;
@@ -285,17 +285,17 @@ static int begin(struct hf__work *work, struct hf__several *several, const struc
 	work->several = several;
 	work->want = *want;
 	work->deadline = want->wait_ms > 0 ? hf__clock_after(now, want->wait_ms) : HF__NEVER;
-	if (want->verb == HF__OP_ACQUIRE) {
+	if (want->action == HF__OP_ACQUIRE) {
 		rc = begin_acquire(work, now);
-	} else if (want->verb == HF__OP_RELEASE) {
+	} else if (want->action == HF__OP_RELEASE) {
 		rc = begin_release(work, now);
-	} else if (want->verb == HF__OP_FORCE) {
+	} else if (want->action == HF__OP_FORCE) {
 		pthread_mutex_lock(&several->mutex);
 		several->forcing++;
 		pthread_mutex_unlock(&several->mutex);
-	} else if (want->verb == HF__OP_EXTEND || hf__want_is_about_owner(want)) {
+	} else if (want->action == HF__OP_EXTEND || hf__want_is_about_owner(want)) {
 		(void)hf__several_remaining(several, want->owner, now, &state);
-		bool asks = want->verb != HF__OP_EXTEND;
+		bool asks = want->action != HF__OP_EXTEND;
 		work->result = state == HF_FREE && !asks ? HF_ENOTHELD : 0;
 		if (state == HF_FREE && asks)
 			return 0; /* the answer is 0 */
@@ -318,9 +318,9 @@ static struct hf__spec describe(struct hf__subcall *sub)
 {
 	const struct hf__member *member = &sub->work->several->member[sub->member];
 	struct hf__spec spec = hf__members_describe(member, &sub->want);
-	if (sub->want.verb == HF__OP_ACQUIRE)
+	if (sub->want.action == HF__OP_ACQUIRE)
 		spec.ret_wire = &sub->wire;
-	if (sub->want.verb == HF__OP_RELEASE && !HF__RED_MUTANT(FOREIGN_RELEASE))
+	if (sub->want.action == HF__OP_RELEASE && !HF__RED_MUTANT(FOREIGN_RELEASE))
 		spec.only = sub->wire;
 	return spec;
 }
@@ -362,7 +362,7 @@ static int report(const struct hf__work *work)
 static void note_failure(struct hf__subcall *sub, int rc)
 {
 	int64_t number = 0;
-	if (sub->want.verb == HF__OP_RELEASE && (rc == HF_ENOMEM || rc == HF_ESYSTEM))
+	if (sub->want.action == HF__OP_RELEASE && (rc == HF_ENOMEM || rc == HF_ESYSTEM))
 		rc = hf__call_number(describe(sub), &number);
 	note(sub, rc, number);
 	atomic_fetch_sub(&sub->work->pending, 1);
@@ -401,14 +401,14 @@ int hf__several_run(struct hf__several *several, const struct hf__want *want, in
 	struct hf__work *work = take_work(several, want);
 	if (!work)
 		return HF_ENOMEM;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	int rc = begin(work, several, want);
 	while (!rc && work->subs > 0) {
 		run_round(work);
 		plan(work);
 	}
 	leave(work);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	if (!rc)
 		rc = report(work);
 	if (!rc && ret_number)
@@ -475,7 +475,7 @@ static int start_first(const struct hf__several *several, struct hf__work *work)
 	int rc = HF_ECLOSED;
 	for (size_t i = 0; rc == HF_ECLOSED && i < several->n; i++) {
 		struct hf__spec spec = {.client = several->member[i].lock.at.client,
-		                        .want = {.verb = HF__OP_NOTHING}};
+		                        .want = {.action = HF__OP_NOTHING}};
 		rc = hf__call_start(spec, begin_rounds, work);
 	}
 	return rc;
@@ -485,7 +485,7 @@ static int start_first(const struct hf__several *several, struct hf__work *work)
 static void drop(struct hf__work *work)
 {
 	for (size_t i = 0; i < work->subs; i++)
-		if (work->sub[i].want.verb == HF__OP_RELEASE)
+		if (work->sub[i].want.action == HF__OP_RELEASE)
 			count_again(work, &work->sub[i]);
 	leave(work);
 	hf__members_unref(work->several);
@@ -500,7 +500,7 @@ int hf__several_start(struct hf__several *several, const struct hf__want *want, 
 	struct hf__work *work = take_work(several, want);
 	if (!work)
 		return HF_ENOMEM;
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	int rc = begin(work, hf__members_ref(several), want);
 	work->done = done;
 	work->arg = arg;
@@ -512,6 +512,6 @@ int hf__several_start(struct hf__several *several, const struct hf__want *want, 
 		drop(work);
 		(void)hf__error(rc, "%s", why);
 	}
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 	return rc;
 }

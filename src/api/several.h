@@ -81,7 +81,7 @@ struct hf__several {
 enum hf__phase {
 	HF__PHASE_BEGIN,
 	HF__PHASE_CLEAR, /* releasing what is left of a hold that was lost */
-	HF__PHASE_ONCE,  /* sending one verb to all members at once */
+	HF__PHASE_ONCE,  /* starting one call on all members at once */
 	HF__PHASE_TAKE,  /* multi: acquiring one member after the other */
 	HF__PHASE_KEEP,  /* multi: extending the acquired ones, as the wait for the next is long */
 	HF__PHASE_EVEN,  /* multi: all acquired, extending each to the full lease */
@@ -138,12 +138,12 @@ struct hf__whole *hf__whole_use(struct hf__several *several, uint64_t owner);
 void hf__whole_leave(struct hf__whole *whole);
 void hf__whole_free(struct hf__whole *whole);
 /* The greatest number that at least `need` members reach. Sorts the array. */
-int64_t hf__whole_enough(const struct hf__several *several, int64_t *number);
+int64_t hf__whole_pick_needed(const struct hf__several *several, int64_t *number);
 /* The milliseconds that enough members guarantee. 0 means that the whole is lost for good. */
-int64_t hf__whole_left(struct hf__whole *whole, int64_t now, hf_state *ret_state);
+int64_t hf__whole_remaining(struct hf__whole *whole, int64_t now, hf_state *ret_state);
 /* The same for an owner that acquired the members elsewhere: by other handles, or one by one. */
-int64_t hf__whole_left_elsewhere(const struct hf__several *several, uint64_t owner, int64_t now,
-                                 hf_state *ret_state);
+int64_t hf__whole_remaining_elsewhere(const struct hf__several *several, uint64_t owner,
+                                      int64_t now, hf_state *ret_state);
 /*
  * Counts what was acquired as one more level. 0; HF_ETIMEDOUT if that has expired already; HF_ELOST
  * if the levels before it were lost.
@@ -158,7 +158,7 @@ void hf__whole_clear(struct hf__whole *whole);
 /* Keeps the memory of the call that acquired a level for the call that releases it. */
 void hf__whole_keep(struct hf__whole *whole, struct hf__work *work);
 /* That memory, or NULL if there is none; the caller frees it. */
-struct hf__work *hf__whole_spare(struct hf__whole *whole);
+struct hf__work *hf__whole_take_spare(struct hf__whole *whole);
 /* Returns the members that hold too many levels and must release one, and their holds. */
 uint64_t hf__whole_give(struct hf__whole *whole, uint64_t *ret_wire);
 /* Counts one more level of the member, of this hold. */
@@ -166,7 +166,7 @@ void hf__whole_add(struct hf__stake *stake, uint64_t wire);
 /* The owner still has the hold that the levels belong to. */
 bool hf__whole_has(const struct hf__stake *stake);
 /* The most levels that the member should have. */
-int32_t hf__whole_most(const struct hf__stake *stake);
+int32_t hf__whole_most_levels(const struct hf__stake *stake);
 /* Notes which members are not held any more. */
 void hf__whole_review(struct hf__whole *whole, int64_t now);
 /* This hold of the member was lost. */

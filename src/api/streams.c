@@ -87,7 +87,7 @@ static void name_of(const char *key, char ret_name[HF__KEYS_MAX])
 	         rest + is_braced);
 }
 
-void hf__stream_name(const struct hf__stream *stream, char ret_name[HF__KEYS_MAX])
+void hf__streams_name(const struct hf__stream *stream, char ret_name[HF__KEYS_MAX])
 {
 	name_of(stream->key, ret_name);
 }
@@ -114,7 +114,7 @@ static bool is_ours(const struct hf__streams *streams, const struct hf_client *c
 		return false;
 	name_of(key, name);
 	if (strncmp(name, streams->prefix, strlen(streams->prefix)) != 0 ||
-	    hf__handle_fault(client, name))
+	    hf__handle_find_fault(client, name))
 		return false;
 	hf__keys_make(made, KEY_HISTORY, name, "", 0);
 	return strcmp(made, key) == 0;
@@ -209,9 +209,9 @@ static void drop_others(struct hf__streams *streams)
 
 static void pause_for_slots(void)
 {
-	int before = hf__thread_guard();
+	int before = hf__thread_defer_cancel();
 	nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
-	hf__thread_unguard(before);
+	hf__thread_restore_cancel(before);
 }
 
 static int report_slots(const struct coverage *coverage)

@@ -46,6 +46,6 @@ struct hf__stream *hf__streams_next(const struct hf__streams *streams,
 /* The stream that has the entries of this name on the server, or NULL. */
 struct hf__stream *hf__streams_of(const struct hf__streams *streams, const char *name);
 /* A name whose entries are in the stream. */
-void hf__stream_name(const struct hf__stream *stream, char ret_name[HF__KEYS_MAX]);
+void hf__streams_name(const struct hf__stream *stream, char ret_name[HF__KEYS_MAX]);
 
 #endif

@@ -68,7 +68,7 @@ void hf__whole_keep(struct hf__whole *whole, struct hf__work *work)
 	whole->spare = work;
 }
 
-struct hf__work *hf__whole_spare(struct hf__whole *whole)
+struct hf__work *hf__whole_take_spare(struct hf__whole *whole)
 {
 	struct hf__work *work = whole->spare;
 	if (work)
@@ -79,7 +79,7 @@ struct hf__work *hf__whole_spare(struct hf__whole *whole)
 static void free_spares(struct hf__whole *whole)
 {
 	struct hf__work *work;
-	while ((work = hf__whole_spare(whole)))
+	while ((work = hf__whole_take_spare(whole)))
 		free(work);
 }
 
@@ -108,7 +108,7 @@ static int compare_numbers(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-int64_t hf__whole_enough(const struct hf__several *several, int64_t *number)
+int64_t hf__whole_pick_needed(const struct hf__several *several, int64_t *number)
 {
 	qsort(number, several->n, sizeof(*number), compare_numbers);
 	return number[several->need - 1];
@@ -127,8 +127,8 @@ static int64_t measure(const struct hf__several *several, const struct hf__whole
 		left[i] = counts ? hf__lock_remaining(lock, owner, now, &one) : 0;
 		calm[i] = one == HF_HELD;
 	}
-	int64_t least = hf__whole_enough(several, left);
-	bool is_calm = hf__whole_enough(several, calm);
+	int64_t least = hf__whole_pick_needed(several, left);
+	bool is_calm = hf__whole_pick_needed(several, calm);
 	*ret_state = least == 0 ? HF_LOST : is_calm ? HF_HELD : HF_AT_RISK;
 	return least;
 }
@@ -145,7 +145,7 @@ void hf__whole_stop_repairs(struct hf__whole *whole)
 	}
 }
 
-int64_t hf__whole_left(struct hf__whole *whole, int64_t now, hf_state *ret_state)
+int64_t hf__whole_remaining(struct hf__whole *whole, int64_t now, hf_state *ret_state)
 {
 	assert(whole->levels > 0);
 	int64_t least = measure(whole->several, whole, whole->owner, now, ret_state);
@@ -160,8 +160,8 @@ int64_t hf__whole_left(struct hf__whole *whole, int64_t now, hf_state *ret_state
 	return whole->lost ? 0 : least;
 }
 
-int64_t hf__whole_left_elsewhere(const struct hf__several *several, uint64_t owner, int64_t now,
-                                 hf_state *ret_state)
+int64_t hf__whole_remaining_elsewhere(const struct hf__several *several, uint64_t owner,
+                                      int64_t now, hf_state *ret_state)
 {
 	int64_t least = measure(several, NULL, owner, now, ret_state);
 	if (least == 0)
@@ -252,7 +252,7 @@ int hf__whole_take(struct hf__whole *whole, const struct hf__work *work, int64_t
 		begin_era(whole);
 	add_all(whole, work, fresh);
 	int64_t left = fresh ? measure(whole->several, whole, whole->owner, now, &state)
-	                     : hf__whole_left(whole, now, &state);
+	                     : hf__whole_remaining(whole, now, &state);
 	if (left == 0) {
 		for (size_t i = 0; i < whole->several->n; i++)
 			if (work->got >> i & 1)
@@ -281,7 +281,7 @@ void hf__whole_want(struct hf__whole *whole, size_t member)
 
 /* ---- fewer levels ---- */
 
-int32_t hf__whole_most(const struct hf__stake *stake)
+int32_t hf__whole_most_levels(const struct hf__stake *stake)
 {
 	const struct hf__whole *whole = stake->whole;
 	bool has_use = stake->counts || (!whole->lost && whole->several->handles > 0);
@@ -296,7 +296,7 @@ uint64_t hf__whole_give(struct hf__whole *whole, uint64_t *ret_wire)
 	uint64_t members = 0;
 	for (size_t i = 0; i < whole->several->n; i++) {
 		struct hf__stake *stake = &whole->stake[i];
-		if (stake->levels <= hf__whole_most(stake))
+		if (stake->levels <= hf__whole_most_levels(stake))
 			continue;
 		stake->levels--;
 		ret_wire[i] = stake->wire;
@@ -341,7 +341,7 @@ void hf__whole_review(struct hf__whole *whole, int64_t now)
 	hf_state state;
 	find_missing(whole);
 	if (whole->levels > 0)
-		(void)hf__whole_left(whole, now, &state);
+		(void)hf__whole_remaining(whole, now, &state);
 }
 
 void hf__whole_lose(struct hf__whole *whole, size_t member, uint64_t wire, int64_t now)
@@ -351,5 +351,5 @@ void hf__whole_lose(struct hf__whole *whole, size_t member, uint64_t wire, int64
 	if (stake->wire != wire || whole->levels == 0)
 		return;
 	miss(stake);
-	(void)hf__whole_left(whole, now, &state);
+	(void)hf__whole_remaining(whole, now, &state);
 }

@@ -49,14 +49,14 @@ static struct hf__thread *new_thread(void)
 	return thread;
 }
 
-int hf__thread_guard(void)
+int hf__thread_defer_cancel(void)
 {
 	int before;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	return before;
 }
 
-void hf__thread_unguard(int before)
+void hf__thread_restore_cancel(int before)
 {
 	pthread_setcancelstate(before, NULL);
 }

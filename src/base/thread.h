@@ -19,10 +19,10 @@ int hf__thread_start(pthread_t *ret_thread, void *(*body)(void *), void *arg, si
 /*
  * Bracket everything that takes a mutex, because a thread that is cancelled there would keep it,
  * and everything that blocks or has descriptors, memory or threads to give back. They nest:
- * hf__thread_unguard() takes what hf__thread_guard() returned.
+ * hf__thread_restore_cancel() takes what hf__thread_defer_cancel() returned.
  */
-int hf__thread_guard(void);
-void hf__thread_unguard(int before);
+int hf__thread_defer_cancel(void);
+void hf__thread_restore_cancel(int before);
 
 struct hf__thread;
 

@@ -27,11 +27,11 @@ static void ask_later(struct hf__core *core, struct hf__op *op, int64_t at)
 static void pass_retry_on(struct hf__core *core, const struct hf__op *op)
 {
 	struct hf__op *next = hf__lock_first_waiter(op->lock);
-	if (!next || !hf__wheel_running(&op->retry))
+	if (!next || !hf__wheel_is_running(&op->retry))
 		return;
 	if (op->phase == HF__OP_RESTING)
 		next->phase = HF__OP_RESTING;
-	if (!next->hold->cmd.in_flight && !hf__wheel_running(&next->retry))
+	if (!next->hold->cmd.in_flight && !hf__wheel_is_running(&next->retry))
 		ask_later(core, next, op->retry.at);
 }
 
@@ -56,7 +56,7 @@ static void let_idle(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	if (hold->state == HF__HOLD_HELD)
 		hf__release_correct(core, hold, now);
 	if (!hold->cmd.in_flight)
-		hf__hold_idle(core, hold, now);
+		hf__hold_detach_op(core, hold, now);
 }
 
 /* The call has left. An acquisition that was not granted ends with it; a hold continues. */
@@ -156,8 +156,8 @@ static void finish_granted(struct hf__core *core, struct hf__op *op, struct hf__
 	if (hold->cmd.lock->traits->ordered)
 		hf__lock_unwatch(core, hold->cmd.lock, hold);
 	hf__op_succeed(core, op);
-	hf__lock_next(core, hold->cmd.lock, now); /* the next waiter polls from now on */
-	hf__hold_idle(core, hold, now);
+	hf__lock_let_next(core, hold->cmd.lock, now); /* the next waiter polls from now on */
+	hf__hold_detach_op(core, hold, now);
 }
 
 /* The grant arrived too late to be valid. The server knows the hold, so another ask renews it. */
@@ -177,7 +177,7 @@ static void on_late_grant(struct hf__core *core, struct hf__op *op, struct hf__h
 static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t ttl_ms, int64_t now)
 {
 	if (op->lock->traits->ordered && ttl_ms <= 0)
-		/* It is the turn of another waiter, which may never take the lock. */
+		/* Another waiter is next in the queue, and it may never take the lock. */
 		return hf__random_jitter(&core->random, HF__OTHERS_MS);
 	int64_t poll = HF__SLOW_POLL_MS;
 	/* A waiter that does not ask for as long as the watchdog's lease counts as dead. */
@@ -194,7 +194,7 @@ static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t 
 static void sleep_on(struct hf__core *core, struct hf__op *op, int64_t pause_ms, int64_t now)
 {
 	ask_later(core, op, now + pause_ms);
-	core->host_ops->listens(core->host, op);
+	core->host_ops->on_listen(core->host, op);
 }
 
 /* Listens for the release and waits; asks once more first if it did not listen before. */
@@ -224,12 +224,12 @@ void hf__acquire_listen(struct hf__core *core, struct hf__op *op, int64_t now)
 static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
                      int64_t now)
 {
-	if (op->lock->traits->ordered && !op->listens && hf__lock_held_here(op->lock, now)) {
-		/* This client holds the lock, and its release will say whose turn it is. */
+	if (op->lock->traits->ordered && !op->listens && hf__lock_is_held_here(op->lock, now)) {
+		/* This client holds the lock, and its release will say which waiter is next. */
 		op->phase = HF__OP_LOCAL;
 		ask_later(core, op, now + pause_of(core, op, answer->ttl_ms, now));
 		hf__lock_listen_soon(core, op->lock, now);
-		core->host_ops->idles(core->host, op);
+		core->host_ops->on_idle(core->host, op);
 	} else if (answer->watched) {
 		sleep_on(core, op, HF__WATCHED_POLL_MS, now);
 	} else {
@@ -251,8 +251,8 @@ static void on_busy(struct hf__core *core, struct hf__op *op, const struct hf__a
 	op->hold->doubtful = false;
 	op->hold->placed = leaves_place(op->hold);
 	if (op->lock->held == op->hold) {
-		op->lock->held = NULL; /* it was not its turn after all */
-		hf__lock_next(core, op->lock, now);
+		op->lock->held = NULL; /* it was not the next after all */
+		hf__lock_let_next(core, op->lock, now);
 	}
 	op->refusal = 0;
 	op->number = answer->ttl_ms;
@@ -326,7 +326,7 @@ static void on_gone(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 	if (hold->state == HF__HOLD_HELD)
 		hf__hold_lose(core, hold, HF__LOST_GONE, now);
 	hf__hold_finish_lost(core, op, hold, answer->text, answer->length, now);
-	hf__hold_idle(core, hold, now);
+	hf__hold_detach_op(core, hold, now);
 }
 
 /* The answer to an ask whose call has left. */
@@ -352,7 +352,7 @@ static int64_t end_of(const struct hf__op *op, struct hf__hold *hold, int64_t se
 	return end;
 }
 
-/* The lease of a level counts from the request, or from now if only this client counts it. */
+/* The lease of a level counts from the ask, or from now if only this client counts it. */
 static bool confirm_ask(struct hf__core *core, const struct hf__op *op, struct hf__hold *hold,
                         int64_t now)
 {
@@ -514,7 +514,7 @@ static void on_extend_answer(struct hf__core *core, struct hf__cmd *cmd,
 		if (hold->state == HF__HOLD_CLEANING)
 			core->events->resume(core, hold, now);
 		else
-			hf__hold_idle(core, hold, now);
+			hf__hold_detach_op(core, hold, now);
 		return;
 	}
 	if (answer->outcome == HF__FAILED) {
@@ -526,7 +526,7 @@ static void on_extend_answer(struct hf__core *core, struct hf__cmd *cmd,
 	} else if (confirm_ask(core, op, hold, now)) {
 		hf__hold_arm(core, hold);
 		hf__op_succeed(core, op);
-		hf__hold_idle(core, hold, now);
+		hf__hold_detach_op(core, hold, now);
 	} else if (hf__hold_check(core, hold, now)) {
 		on_gone(core, op, hold, answer, now);
 	}
@@ -549,7 +549,7 @@ void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t n
 	struct hf__cmd *cmd = &hold->cmd;
 	bool takes = traits->trace != HF__TRACE_LEASE;
 	if (takes && !hold->doubtful)
-		cmd->wire = ++core->last_request;
+		cmd->wire = ++core->last_number;
 	if (traits->trace == HF__TRACE_TAKEN && !hold->recorded) {
 		cmd->record = hf__record_take(core, cmd->wire, now);
 		hold->recorded = true;
@@ -562,11 +562,11 @@ void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t n
 	cmd->items = traits->several ? (uint16_t)op->want.amount : 0;
 	cmd->from = op->want.from ? op->want.from : hf__hold_writer(core, op->lock, op->want.owner);
 	cmd->place_ms = place_of(core, op);
-	cmd->waited_ms = hf__note_waited(core, op, now);
+	cmd->waited_ms = hf__note_wait_ms(core, op, now);
 	cmd->token = op->want.token || op->lock->kind == HF_FENCED;
 	cmd->revocable = op->want.revocable;
 	cmd->again = hold->doubtful;
-	cmd->answered = hf__acquire_on_answer;
+	cmd->on_answer = hf__acquire_on_answer;
 	cmd->synced = hf__durable_is_expected(core, op);
 	if (hold->state == HF__HOLD_ASKING) {
 		hold->lease_ms = cmd->lease_ms;
@@ -583,7 +583,7 @@ static void prepare_extend(const struct hf__core *core, struct hf__hold *hold)
 		hf__policy_of(hold->cmd.lock)->lease_to_send(core, hold->op->want.lease_ms);
 	hold->cmd.item = NULL;
 	hold->cmd.items = 1;
-	hold->cmd.answered = on_extend_answer;
+	hold->cmd.on_answer = on_extend_answer;
 }
 
 void hf__acquire_submit(struct hf__core *core, struct hf__hold *hold, int64_t now)
@@ -610,7 +610,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		return;
 	}
 	hf__hold_take_cell(hold);
-	if (op->want.verb == HF__OP_EXTEND)
+	if (op->want.action == HF__OP_EXTEND)
 		prepare_extend(core, hold);
 	else
 		hf__acquire_prepare(core, hold, now);
@@ -642,8 +642,8 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 	const struct hf__traits *traits = op->lock->traits;
 	uint64_t owner = op->want.owner;
 	if (traits->nesting == HF__NEST_APART)
-		owner = core->host_ops->number(core->host,
-		                               traits->several ? (uint32_t)op->want.amount : 1);
+		owner = core->host_ops->new_numbers(
+			core->host, traits->several ? (uint32_t)op->want.amount : 1);
 	struct hf__hold *hold = hf__hold_new(core, op->lock, owner);
 	if (!hold || !make_siblings(op, hold)) {
 		hf__acquire_give_up(core, op, HF_ENOMEM, now);
@@ -669,7 +669,7 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 	else if (!traits->queues)
 		hf__acquire_ask(core, hold, now);
 	else if (op->lock->queue.next == &op->link)
-		hf__lock_next(core, op->lock, now);
+		hf__lock_let_next(core, op->lock, now);
 	if (op->lock->link->up && !hold->cmd.in_flight)
 		hf__op_count_wait(core, op);
 }
@@ -764,7 +764,7 @@ void hf__acquire_extend(struct hf__core *core, struct hf__op *op, int64_t now)
 	}
 }
 
-void hf__acquire_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
+void hf__acquire_on_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	struct hf__hold *hold = op->hold;
 	bool traceless = op->lock->traits->trace == HF__TRACE_NONE;

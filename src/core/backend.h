@@ -14,6 +14,7 @@
 
 #include <holdfast/holdfast.h>
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -117,8 +118,8 @@ enum hf__verb {
 	HF__LIST,
 	/*
 	 * List the names of locks that somebody waits for, step by step, with `words` as for LIST.
-	 * DONE, with rows: first the cursor of the next step, then names. FAILED on a backend that
-	 * finds its waiters only by a walk.
+	 * DONE, with rows: first the cursor of the next step, then names. FAILED on a backend
+	 * without `finds_waiters`.
 	 */
 	HF__LIST_WAITED,
 	/* Inspect one lock. DONE, with rows: "0", then the lock if it exists. */
@@ -161,7 +162,7 @@ enum hf__verb {
 	/*
 	 * The remaining commands are about semaphores, permits and latches. DONE, with count; GONE
 	 * if a permit does not exist. Where a repeat would change more than the first execution,
-	 * `wire` numbers the request, `record` is the number of the record in which the server
+	 * `wire` numbers the command, `record` is the number of the record in which the server
 	 * notes that it has run, and `again` is set if it may have run before.
 	 */
 	HF__SEMAPHORE_RELEASE,
@@ -234,7 +235,7 @@ struct hf__traits {
 	bool skewed;     /* its expiry is compared with the clocks of other hosts */
 	bool tokens;     /* a grant can carry a token */
 	bool notes;      /* a waiter can leave a note on the server */
-	bool unrecorded; /* the server keeps no record of its requests: a removal is not repeated */
+	bool unrecorded; /* the server keeps no record of its commands: a removal is not repeated */
 };
 
 enum hf__outcome {
@@ -257,7 +258,7 @@ struct hf__answer {
 	int error;
 	/*
 	 * BUSY: how long the holder's lease lasts at most; negative if it does not expire, -2 if
-	 * the lock is free but it is another waiter's turn, or HF__TTL_UNSET. LOOK: the same, but
+	 * the lock is free but another waiter is next, or HF__TTL_UNSET. LOOK: the same, but
 	 * -2 if it is free.
 	 */
 	int64_t ttl_ms;
@@ -265,7 +266,7 @@ struct hf__answer {
 	int64_t count;
 	/* GRANTED: 0 without a token. */
 	int64_t token;
-	/* SETTLE: the wire owner of this client whose turn it is now, or 0. */
+	/* SETTLE: the wire owner of this client that is next in the queue, or 0. */
 	uint64_t next;
 	/* SETTLE: more clients than `count` may have been notified. */
 	bool uncounted;
@@ -295,17 +296,17 @@ struct hf__renew_item {
 	int64_t lease_ms;
 };
 
-typedef void hf__answered_fn(struct hf__core *core, struct hf__cmd *cmd,
-                             const struct hf__answer *answer, int64_t now);
+typedef void hf__answer_fn(struct hf__core *core, struct hf__cmd *cmd,
+                           const struct hf__answer *answer, int64_t now);
 
 /* The core owns it; the backend uses it from submit() until it answers. */
 struct hf__cmd {
 	/* In a list of the backend's. */
 	struct hf__list link;
 	/* Where the answer goes. The core fills in this field and all that follow. */
-	hf__answered_fn *answered;
+	hf__answer_fn *on_answer;
 	struct hf__lock *lock;
-	uint64_t wire; /* the wire owner, or the number of a request without an owner */
+	uint64_t wire; /* the wire owner, or the number of a command without an owner */
 	int64_t lease_ms;
 	int64_t sent_at;   /* never later than the first byte */
 	int64_t answer_by; /* when the backend gives the connection up */
@@ -327,7 +328,7 @@ struct hf__cmd {
 	union {
 		/* RENEW: the holds to renew; NULL: the command's own. */
 		const struct hf__renew_item *item;
-		/* Requests about permits: their ids. */
+		/* Commands about permits: their ids. */
 		const unsigned char (*permit)[HF__PERMIT_SIZE];
 		/*
 		 * LIST, LIST_WAITED, INSPECT_MANY, HISTORY, HISTORY_HELD, HISTORY_STREAMS,
@@ -342,7 +343,7 @@ struct hf__cmd {
 	};
 	int32_t count;
 	uint16_t items;     /* how many items, permits or words; of an ask: permits, from wire on */
-	uint16_t record;    /* of a request without an owner: which record it uses */
+	uint16_t record;    /* of a command without an owner: which record it uses */
 	uint32_t place_ms;  /* of an ask: how long to keep its place in the queue; 0: wants none */
 	uint32_t sent_us;   /* the core's, with metrics: the low bits of when it was submitted */
 	uint8_t verb;       /* enum hf__verb */
@@ -380,9 +381,10 @@ static inline bool hf__backend_is_walk(const struct hf__cmd *cmd)
 	       cmd->verb == HF__HISTORY_STREAMS;
 }
 
-/* One item of a renewal. */
+/* One item of a RENEW. */
 static inline struct hf__renew_item hf__backend_item(const struct hf__cmd *cmd, uint16_t i)
 {
+	assert(cmd && cmd->verb == HF__RENEW && i < cmd->items);
 	struct hf__renew_item own = {
 		.lock = cmd->lock, .wire = cmd->wire, .lease_ms = cmd->lease_ms};
 	return cmd->item ? cmd->item[i] : own;
@@ -418,14 +420,14 @@ struct hf__backend_ops {
 	/*
 	 * Start and stop reporting the messages on this channel with hf__core_wake(). A watch takes
 	 * effect before any command that is submitted later, and again after each reconnect before
-	 * hf__core_link_up(). 0 or HF_ENOMEM.
+	 * hf__core_on_link_up(). 0 or HF_ENOMEM.
 	 */
 	int (*watch)(void *backend, struct hf__watch *watch);
 	void (*unwatch)(void *backend, struct hf__watch *watch);
 	/* The core needs this link: connects now if it is not up. */
 	void (*want_link)(void *backend, struct hf__link *link);
 	/*
-	 * The link for everything about this name; without a name, for requests about none. May be
+	 * The link for everything about this name; without a name, for commands about none. May be
 	 * missing: then it is always the core's own. NULL without memory.
 	 */
 	struct hf__link *(*route)(void *backend, const char *name, size_t length);
@@ -439,8 +441,10 @@ struct hf__backend_ops {
 	 * is 0 while it is not known that there are slots.
 	 */
 	uint16_t (*slot)(void *backend, const char *name, size_t length);
-	/* Whether one request can name several locks, whatever their slots. May be missing: no. */
+	/* Whether one command can name several locks, whatever their slots. May be missing: no. */
 	bool (*asks_together)(void *backend);
+	/* It has LIST_WAITED. Without that, waiters are found by a walk over all locks. */
+	bool finds_waiters;
 	/*
 	 * Holds are renewed by one command only if this number is the same; HF__BATCH_ANY if it is
 	 * the same for all, as it also is if this is missing.
@@ -450,25 +454,25 @@ struct hf__backend_ops {
 	/* How locks of this kind behave; NULL and the reason if the backend has no such locks. */
 	const struct hf__traits *(*traits)(int kind, const char **ret_why);
 	/* What is wrong with the name on this backend only, or NULL. May be missing. */
-	const char *(*fault)(const char *name);
+	const char *(*find_fault)(const char *name);
 	/* The lock is about to be freed. May be missing. */
 	void (*forget)(void *backend, const struct hf__lock *lock);
 	/* What the hold of this wire owner is called on the server; empty if that is not known. */
-	void (*identity)(void *backend, const struct hf__lock *lock, uint64_t wire, char *ret_text,
-	                 size_t size);
+	void (*write_identity)(void *backend, const struct hf__lock *lock, uint64_t wire,
+	                       char *ret_text, size_t size);
 	/* When the next turn is due at the latest. */
 	int64_t (*due)(void *backend);
 	/* Input was read or time has passed: does everything that is due. Driver only. */
 	void (*turn)(void *backend, int64_t now);
 	/* It is connecting, or waits for an answer. */
-	bool (*busy)(void *backend);
+	bool (*is_busy)(void *backend);
 	/* The commands in flight, in the order in which answers arrive. */
-	const struct hf__list *(*waiting)(void *backend);
+	const struct hf__list *(*list_waiting)(void *backend);
 
 	/* Closes the connection, after the engine's threads have ended. Without the mutex. */
 	void (*close)(void *backend);
 	/* In a forked child: closes descriptors and touches nothing else. Without the mutex. */
-	void (*forked)(void *backend);
+	void (*close_in_child)(void *backend);
 	/* Without the mutex. */
 	void (*free)(void *backend);
 };
@@ -494,16 +498,16 @@ void hf__core_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf
                      int64_t now);
 
 /* The link is up: the core can submit commands. */
-void hf__core_link_up(struct hf__core *core, struct hf__link *link, int64_t now);
+void hf__core_on_link_up(struct hf__core *core, struct hf__link *link, int64_t now);
 /*
  * The link is down. Right after this, the backend answers the commands in flight: as UNKNOWN, or as
  * UNSENT if it is certain that they were never sent.
  */
-void hf__core_link_down(struct hf__core *core, struct hf__link *link, int error, const char *why,
-                        int64_t now);
+void hf__core_on_link_down(struct hf__core *core, struct hf__link *link, int error, const char *why,
+                           int64_t now);
 /* An attempt to connect failed. */
-void hf__core_link_failed(struct hf__core *core, struct hf__link *link, int error, const char *why,
-                          int64_t now);
+void hf__core_on_link_failed(struct hf__core *core, struct hf__link *link, int error,
+                             const char *why, int64_t now);
 /*
  * Names have other links now: everything about them that is not in flight continues there, and what
  * is held is renewed. Commands in flight keep their connection.
@@ -537,8 +541,8 @@ int64_t hf__core_nearest_end(const struct hf__core *core, const struct hf__link 
 /* Sets the lease of holds without a lease of their own: the server has granted a session. */
 void hf__core_set_watchdog(struct hf__core *core, int64_t watchdog_ms);
 /* The server refuses this watch, which belongs to the core alone again. */
-void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int error,
-                           const char *text, size_t length, int64_t now);
+void hf__core_on_watch_failed(struct hf__core *core, struct hf__watch *watch, int error,
+                              const char *text, size_t length, int64_t now);
 
 enum hf__gave_up { HF__GAVE_UP_NOT, HF__GAVE_UP_TIMED_OUT, HF__GAVE_UP_CANCELLED };
 

@@ -92,11 +92,11 @@ static void answer_unsent(struct hf__core *core, int64_t now)
 void hf__core_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
                      int64_t now)
 {
-	assert(core && cmd && cmd->in_flight && cmd->answered && answer);
+	assert(core && cmd && cmd->in_flight && cmd->on_answer && answer);
 	cmd->in_flight = false;
 	if (core->metrics)
 		hf__measure_count_answer(core, cmd, answer->outcome, now);
-	cmd->answered(core, cmd, answer, now);
+	cmd->on_answer(core, cmd, answer, now);
 }
 
 /* ---- how a hold continues ---- */
@@ -115,7 +115,7 @@ static void clean(struct hf__core *core, struct hf__hold *hold, int64_t now)
 }
 
 /* The call is in the wait queue, but not the first. */
-static bool waits_its_turn(const struct hf__hold *hold)
+static bool has_others_ahead(const struct hf__hold *hold)
 {
 	return hold->cmd.lock->traits->queues && !hf__list_empty(&hold->op->link) &&
 	       hold->cmd.lock->queue.next != &hold->op->link;
@@ -131,9 +131,9 @@ static void resume(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		hf__release_correct(core, hold, now);
 	else if (!hold->op && hold->state == HF__HOLD_LOST && hold->stays)
 		hf__release_settle(core, hold, now);
-	else if (hold->op && hold->op->want.verb == HF__OP_RELEASE)
+	else if (hold->op && hold->op->want.action == HF__OP_RELEASE)
 		hf__release_settle(core, hold, now);
-	else if (hold->op && !waits_its_turn(hold))
+	else if (hold->op && !has_others_ahead(hold))
 		hf__acquire_ask(core, hold, now);
 }
 
@@ -156,7 +156,7 @@ void hf__core_start(struct hf__core *core, struct hf__op *op, int64_t now)
 		hf__op_finish(core, op, HF_ECLOSED, "the client is closed");
 		return;
 	}
-	switch (op->want.verb) {
+	switch (op->want.action) {
 	case HF__OP_ACQUIRE: hf__acquire_start(core, op, now); break;
 	case HF__OP_RELEASE: release(core, op, now); break;
 	case HF__OP_EXTEND: hf__acquire_extend(core, op, now); break;
@@ -170,14 +170,14 @@ void hf__core_start(struct hf__core *core, struct hf__op *op, int64_t now)
 /* Finishes a call whose time has run out. */
 static void leave(struct hf__core *core, struct hf__op *op, int result, int64_t now)
 {
-	if (op->want.verb == HF__OP_CLOSE || op->want.verb == HF__OP_PAUSE)
+	if (op->want.action == HF__OP_CLOSE || op->want.action == HF__OP_PAUSE)
 		hf__op_succeed(core, op);
 	else if (op->query)
 		hf__query_leave(core, op, result, now);
-	else if (op->want.verb == HF__OP_REQUEST)
+	else if (op->want.action == HF__OP_COMMAND)
 		hf__op_finish_refused(core, op); /* it never had the memory for a query */
-	else if (op->want.verb == HF__OP_RELEASE)
-		hf__release_deadline(core, op, now);
+	else if (op->want.action == HF__OP_RELEASE)
+		hf__release_on_deadline(core, op, now);
 	else
 		hf__acquire_give_up(core, op, result, now);
 }
@@ -188,13 +188,13 @@ static const struct hf__link *link_of(const struct hf__op *op)
 	return op->query ? hf__query_link(op->query) : op->lock ? op->lock->link : NULL;
 }
 
-static void deadline(struct hf__core *core, struct hf__op *op, int64_t now)
+static void on_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	const struct hf__link *link = link_of(op);
 	int result = link && !link->up ? link->error : op->refusal ? op->refusal : HF_EUNREACHABLE;
-	if (op->want.verb == HF__OP_ACQUIRE || op->want.verb == HF__OP_EXTEND)
-		hf__acquire_deadline(core, op, now);
-	else if (op->want.verb == HF__OP_FORCE)
+	if (op->want.action == HF__OP_ACQUIRE || op->want.action == HF__OP_EXTEND)
+		hf__acquire_on_deadline(core, op, now);
+	else if (op->want.action == HF__OP_FORCE)
 		leave(core, op, HF_EUNKNOWN, now);
 	else
 		leave(core, op, result, now);
@@ -204,9 +204,9 @@ void hf__core_cancel(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	if (!hf__op_is_active(op))
 		return;
-	if (op->want.verb == HF__OP_PAUSE)
+	if (op->want.action == HF__OP_PAUSE)
 		hf__op_finish(core, op, HF_ECANCELLED, "cancelled");
-	else if (op->want.verb == HF__OP_ACQUIRE && !op->cancelled)
+	else if (op->want.action == HF__OP_ACQUIRE && !op->cancelled)
 		hf__acquire_cancel(core, op, now);
 }
 
@@ -217,7 +217,7 @@ static void retry(struct hf__core *core, struct hf__op *op, int64_t now)
 	bool listens = op->lock && op->lock->link->up && !op->lock->traits->spins;
 	if (op->query)
 		hf__query_resume(core, op->query, now);
-	else if (op->want.verb == HF__OP_REQUEST)
+	else if (op->want.action == HF__OP_COMMAND)
 		hf__query_start(core, op, now);
 	else if (listens && hf__lock_may_listen(core, op, now))
 		hf__acquire_listen(core, op, now);
@@ -225,7 +225,7 @@ static void retry(struct hf__core *core, struct hf__op *op, int64_t now)
 		resume(core, op->hold, now);
 }
 
-static void hold_timer(struct hf__core *core, struct hf__hold *hold, int64_t now)
+static void on_hold_timer(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	if (hold->state == HF__HOLD_HELD || HF__MUTANT(RENEW_RELEASED)) {
 		hf__hold_on_timer(core, hold, now);
@@ -239,11 +239,11 @@ static void fire(struct hf__core *core, struct hf__timer *timer, int64_t now)
 {
 	switch (timer->tag) {
 	case HF__TIMER_DEADLINE:
-		deadline(core, hf__list_item(timer, struct hf__op, deadline), now);
+		on_deadline(core, hf__list_item(timer, struct hf__op, deadline), now);
 		break;
 	case HF__TIMER_RETRY: retry(core, hf__list_item(timer, struct hf__op, retry), now); break;
 	case HF__TIMER_HOLD:
-		hold_timer(core, hf__list_item(timer, struct hf__hold, timer), now);
+		on_hold_timer(core, hf__list_item(timer, struct hf__hold, timer), now);
 		break;
 	default: hf__lock_on_timer(core, hf__list_item(timer, struct hf__watch, timer));
 	}
@@ -352,7 +352,7 @@ static void resume_hold(struct hf__core *core, struct hf__hold *hold, int64_t no
 	resume(core, hold, now);
 }
 
-void hf__core_link_up(struct hf__core *core, struct hf__link *link, int64_t now)
+void hf__core_on_link_up(struct hf__core *core, struct hf__link *link, int64_t now)
 {
 	assert(core && link && !link->up);
 	if (link->was_up) {
@@ -368,8 +368,8 @@ void hf__core_link_up(struct hf__core *core, struct hf__link *link, int64_t now)
 	hf__watchdog_flush(core, now);
 }
 
-void hf__core_link_down(struct hf__core *core, struct hf__link *link, int error, const char *why,
-                        int64_t now)
+void hf__core_on_link_down(struct hf__core *core, struct hf__link *link, int error, const char *why,
+                           int64_t now)
 {
 	assert(core && link && link->up && error && why);
 	(void)now;
@@ -392,8 +392,8 @@ static void fail_query(struct hf__core *core, struct hf__op *op, int64_t now)
 	hf__query_leave(core, op, hf__query_link(op->query)->error, now);
 }
 
-void hf__core_link_failed(struct hf__core *core, struct hf__link *link, int error, const char *why,
-                          int64_t now)
+void hf__core_on_link_failed(struct hf__core *core, struct hf__link *link, int error,
+                             const char *why, int64_t now)
 {
 	assert(core && link && !link->up && error && why);
 	link->error = error;
@@ -503,7 +503,7 @@ static void grant_without_asking(struct hf__core *core, struct hf__hold *hold, i
 {
 	struct hf__answer answer = {.outcome = HF__GRANTED};
 	hold->cmd.sent_at = now;
-	hold->cmd.answered(core, &hold->cmd, &answer, now);
+	hold->cmd.on_answer(core, &hold->cmd, &answer, now);
 }
 
 void hf__core_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,
@@ -601,8 +601,8 @@ static struct hf__lock *forget_watch(struct hf__core *core, struct hf__watch *wa
 	return lock;
 }
 
-void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int error,
-                           const char *text, size_t length, int64_t now)
+void hf__core_on_watch_failed(struct hf__core *core, struct hf__watch *watch, int error,
+                              const char *text, size_t length, int64_t now)
 {
 	assert(core && watch && watch->lock && error && (text || length == 0));
 	struct hf__list refused;

@@ -13,7 +13,7 @@
  *   name.c       which names a lock may have
  *   kind.c       the names of the kinds
  *   permit.c     the ids of permits
- *   record.c     the server's records of requests without an owner
+ *   record.c     the server's records of commands without an owner
  *   spin.c       how a spin lock waits
  *   log.c        log lines
  *   measure.c    histograms of durations
@@ -29,7 +29,7 @@
  *   durable.c    lets replicas acknowledge a grant before it counts
  *   acquire.c    acquires and extends
  *   handover.c   hands a hold over to the next waiter of the same client
- *   query.c      queries, and every other request that holds nothing
+ *   query.c      queries, and every other command that holds nothing
  *   core.c       starts calls, and receives the events of the seam and of time
  */
 #ifndef HF_CORE_CORE_H
@@ -56,16 +56,16 @@ enum hf__timer_tag { HF__TIMER_DEADLINE = 1, HF__TIMER_RETRY, HF__TIMER_HOLD, HF
 
 struct hf__host_ops {
 	/* The call is finished: result, number, detail and text are final. */
-	void (*finish)(void *host, struct hf__op *op);
+	void (*on_finish)(void *host, struct hf__op *op);
 	/* The call waits for a message from now on. */
-	void (*listens)(void *host, struct hf__op *op);
+	void (*on_listen)(void *host, struct hf__op *op);
 	/* The call waits for a hold of this client only. */
-	void (*idles)(void *host, struct hf__op *op);
+	void (*on_idle)(void *host, struct hf__op *op);
 	/* The hold has news, which hf__hold_next_news() returns. */
-	void (*news)(void *host, struct hf__hold *hold);
+	void (*on_news)(void *host, struct hf__hold *hold);
 	void (*log)(void *host, hf_log_level level, const char *line);
 	/* The first of n numbers in a row that were never used before in this process. */
-	uint64_t (*number)(void *host, uint32_t n);
+	uint64_t (*new_numbers)(void *host, uint32_t n);
 };
 
 #define HF__SLOT_LISTS 512
@@ -100,7 +100,7 @@ struct hf__core {
 	struct hf__renewal renewal[HF__RENEWALS];
 	struct hf__hold *renewal_hold[HF__RENEW_ITEMS];
 	struct hf__renew_item renewal_item[HF__RENEW_ITEMS];
-	uint64_t last_request;               /* number of the latest request without an owner */
+	uint64_t last_number;                /* number of the latest command without an owner */
 	int64_t record_free_at[HF__RECORDS]; /* HF__NEVER: in use */
 	unsigned char permit_prefix[8];      /* of the ids of this client's permits */
 	struct hf__op *closing;              /* the call that closes, until all is released */

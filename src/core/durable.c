@@ -35,7 +35,7 @@ static int64_t limit_of(const struct hf__core *core)
 }
 
 void hf__durable_start(struct hf__core *core, struct hf__op *op, int64_t token,
-                       hf__answered_fn *answered, int64_t now)
+                       hf__answer_fn *on_answer, int64_t now)
 {
 	struct hf__cmd *cmd = &op->hold->cmd;
 	assert(op->hold->doubtful && !cmd->in_flight);
@@ -53,7 +53,7 @@ void hf__durable_start(struct hf__core *core, struct hf__op *op, int64_t token,
 		return; /* the next connection asks again */
 	cmd->verb = HF__SYNC;
 	cmd->count = hf__durable_replicas(core, op);
-	cmd->answered = answered;
+	cmd->on_answer = on_answer;
 	core->stats.syncs++;
 	hf__cmd_submit(core, cmd->lock->link, cmd, now, limit_of(core));
 }

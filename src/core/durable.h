@@ -12,7 +12,7 @@ int hf__durable_replicas(const struct hf__core *core, const struct hf__op *op);
 bool hf__durable_is_expected(const struct hf__core *core, const struct hf__op *op);
 /* The call was granted with this token, and waits for the replicas; `answered` takes the answer. */
 void hf__durable_start(struct hf__core *core, struct hf__op *op, int64_t token,
-                       hf__answered_fn *answered, int64_t now);
+                       hf__answer_fn *on_answer, int64_t now);
 /* The grant is gone: the call waits for the lock again, with its own deadline. */
 void hf__durable_stop(struct hf__core *core, struct hf__op *op);
 /* Finishes the call: this many replicas are too few; -1: their number could not be found out. */

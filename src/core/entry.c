@@ -44,7 +44,7 @@ static const struct hf__hold *find_wire(const struct hf__lock *lock, uint64_t wi
 }
 
 /* A nested level leaves no entry. */
-static bool begins(const struct hf__cmd *cmd, struct hf__entry *entry)
+static bool enter_grant(const struct hf__cmd *cmd, struct hf__entry *entry)
 {
 	const struct hf__hold *hold = hf__list_item(cmd, const struct hf__hold, cmd);
 	if (!cmd->kept || hold->state != HF__HOLD_ASKING)
@@ -57,7 +57,7 @@ static bool begins(const struct hf__cmd *cmd, struct hf__entry *entry)
 }
 
 /* Losses go into every history, even if their grants did not. */
-static bool ends(const struct hf__cmd *cmd, struct hf__entry *entry)
+static bool enter_end(const struct hf__cmd *cmd, struct hf__entry *entry)
 {
 	const struct hf__hold *hold = hf__list_item(cmd, const struct hf__hold, cmd);
 	if (cmd->count != 0 || !(cmd->kept || hold->reason || hold->gave_up))
@@ -75,8 +75,8 @@ static bool ends(const struct hf__cmd *cmd, struct hf__entry *entry)
 }
 
 /* Permits are named by their ids, and need not belong to this client. */
-static bool gives_back(const struct hf__core *core, const struct hf__cmd *cmd,
-                       struct hf__entry *entry)
+static bool enter_return(const struct hf__core *core, const struct hf__cmd *cmd,
+                         struct hf__entry *entry)
 {
 	bool kept = !core->config.history_contended;
 	for (uint16_t i = 0; i < cmd->items; i++) {
@@ -98,9 +98,9 @@ bool hf__entry_make(const struct hf__core *core, const struct hf__cmd *cmd,
 		return false;
 	switch (cmd->verb) {
 	case HF__ASK:
-	case HF__MOVE: return begins(cmd, ret_entry);
-	case HF__SETTLE: return ends(cmd, ret_entry);
-	case HF__PERMITS_RELEASE: return gives_back(core, cmd, ret_entry);
+	case HF__MOVE: return enter_grant(cmd, ret_entry);
+	case HF__SETTLE: return enter_end(cmd, ret_entry);
+	case HF__PERMITS_RELEASE: return enter_return(core, cmd, ret_entry);
 	case HF__FORCE: return true;
 	default: return false;
 	}

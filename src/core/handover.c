@@ -41,7 +41,7 @@ static void prepare_move(struct hf__core *core, struct hf__hold *hold, const str
 	hold->cmd.verb = HF__MOVE;
 	hold->cmd.from = from->cmd.wire;
 	hold->cmd.kept = core->config.history > 0;
-	hold->cmd.answered = on_move;
+	hold->cmd.on_answer = on_move;
 }
 
 static void take_from(struct hf__core *core, struct hf__hold *hold, const struct hf__hold *from,
@@ -54,7 +54,7 @@ static void take_from(struct hf__core *core, struct hf__hold *hold, const struct
 }
 
 /* How long a series of hand-overs may last: longer if round trips are slow. */
-static uint32_t row_ms(const struct hf__core *core)
+static uint32_t series_ms(const struct hf__core *core)
 {
 	int64_t ms = core->move_ms * HF__MOVES_TRIPS;
 	return ms < HF__MOVES_MS        ? HF__MOVES_MS
@@ -78,7 +78,7 @@ bool hf__handover_start(struct hf__core *core, const struct hf__hold *hold, int6
 	int64_t lease_ms = hf__acquire_lease(core, next);
 	if (lease_ms < hold->lease_ms || lease_ms < hold->cmd.lease_ms)
 		return false;
-	if (hold->moves >= HF__MOVES_MAX || (uint32_t)now - hold->moving_since >= row_ms(core)) {
+	if (hold->moves >= HF__MOVES_MAX || (uint32_t)now - hold->moving_since >= series_ms(core)) {
 		next->phase = HF__OP_RESTING;
 		return false;
 	}

@@ -45,7 +45,7 @@ static void add_news(struct hf__core *core, struct hf__hold *hold, hf_state stat
 	}
 	hold->pending |= (uint8_t)(((unsigned)state & 3u) << (2 * hold->pending_n));
 	hold->pending_n++;
-	core->host_ops->news(core->host, hold);
+	core->host_ops->on_news(core->host, hold);
 }
 
 void hf__hold_want_renewal(struct hf__core *core, struct hf__hold *hold)
@@ -173,7 +173,7 @@ static uint64_t new_wire(struct hf__core *core, const struct hf__lock *lock, uin
 {
 	if (lock->traits->nesting == HF__NEST_APART || HF__MUTANT(REUSED_WIRE))
 		return owner;
-	return core->host_ops->number(core->host, 1);
+	return core->host_ops->new_numbers(core->host, 1);
 }
 
 struct hf__hold *hf__hold_new(struct hf__core *core, struct hf__lock *lock, uint64_t owner)
@@ -234,7 +234,7 @@ void hf__hold_end(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	free_hold(core, hold);
 	hf__lock_unpark(core, lock, owner, now);
 	if (was_held || !hf__lock_is_waiting(lock))
-		hf__lock_next(core, lock, now);
+		hf__lock_let_next(core, lock, now);
 	hf__lock_unref(core, lock);
 	if (core->closing && core->holds == 0)
 		hf__op_succeed(core, core->closing);
@@ -265,7 +265,7 @@ void hf__hold_forget_lost(struct hf__core *core, const struct hf__hold *hold, in
 	}
 }
 
-void hf__hold_idle(struct hf__core *core, struct hf__hold *hold, int64_t now)
+void hf__hold_detach_op(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	hold->op = NULL;
 	if (hold->state == HF__HOLD_LOST && hold->stays)
@@ -488,7 +488,7 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	              (core->config.history && reason != HF__LOST_FORCED);
 	if (hold->stays && !hold->op)
 		core->events->resume(core, hold, now);
-	hf__lock_next(core, hold->cmd.lock, now);
+	hf__lock_let_next(core, hold->cmd.lock, now);
 }
 
 void hf__hold_hide(struct hf__core *core, struct hf__hold *hold)
@@ -544,7 +544,7 @@ void hf__hold_end_traceless(struct hf__core *core, struct hf__hold *hold, int64_
 	core->events->resume(core, hold, now);
 	hf__lock_unpark(core, lock, owner, now);
 	if (!hf__lock_is_waiting(lock))
-		hf__lock_next(core, lock, now);
+		hf__lock_let_next(core, lock, now);
 	hf__lock_unref(core, lock);
 }
 
@@ -572,7 +572,7 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		lease_ms = HF__PLACE_MS; /* a place may last long, and it keeps others waiting */
 	hold->ended_at = hf__clock_after(now, core->closed ? HF__CLOSE_MS : lease_ms);
 	core->events->resume(core, hold, now);
-	hf__lock_next(core, lock, now);
+	hf__lock_let_next(core, lock, now);
 }
 
 void hf__hold_explain(const struct hf__hold *hold, int64_t now, char *ret_text, size_t size)

@@ -167,7 +167,7 @@ void hf__hold_forget(struct hf__core *core, struct hf__hold *hold, int64_t now);
 /* The hold is granted: what its owner lost before no longer matters. */
 void hf__hold_forget_lost(struct hf__core *core, const struct hf__hold *hold, int64_t now);
 /* The call leaves the hold, which continues. */
-void hf__hold_idle(struct hf__core *core, struct hf__hold *hold, int64_t now);
+void hf__hold_detach_op(struct hf__core *core, struct hf__hold *hold, int64_t now);
 /* Frees the hold, and lets the calls that waited for this continue. */
 void hf__hold_end(struct hf__core *core, struct hf__hold *hold, int64_t now);
 

@@ -16,7 +16,7 @@ struct lock_key {
 	const struct hf__traits *traits;
 };
 
-static bool same_lock(const struct hf__table_link *link, const void *key)
+static bool is_same_lock(const struct hf__table_link *link, const void *key)
 {
 	const struct hf__lock *lock = hf__table_item(link, struct hf__lock, by_key);
 	const struct lock_key *want = key;
@@ -73,12 +73,12 @@ static void free_cells(struct hf__lock *lock)
 	}
 }
 
-bool hf__lock_held_here(const struct hf__lock *lock, int64_t now)
+bool hf__lock_is_held_here(const struct hf__lock *lock, int64_t now)
 {
 	const struct hf__hold *hold = lock->held;
 	if (!hold)
 		return false;
-	/* A waiter whose turn it is and whose ask is in flight counts as the holder. */
+	/* A waiter that is next and whose ask is in flight counts as the holder. */
 	return hold->state == HF__HOLD_RELEASING || now < hold->valid_until ||
 	       (hold->state == HF__HOLD_ASKING && hold->cmd.in_flight);
 }
@@ -127,7 +127,7 @@ static struct hf__lock *ref(struct hf__core *core, int kind, struct lock_key *ke
 	assert(key->traits); /* the caller has checked that the backend has this kind */
 	key->kind = key->traits->kind;
 	uint32_t hash = hf__table_hash(&core->locks, key->name, key->length);
-	struct hf__table_link *link = hf__table_find(&core->locks, hash, same_lock, key);
+	struct hf__table_link *link = hf__table_find(&core->locks, hash, is_same_lock, key);
 	struct hf__lock *lock =
 		link ? hf__table_item(link, struct hf__lock, by_key) : new_lock(core, key, hash);
 	if (lock)
@@ -153,7 +153,7 @@ struct hf__lock *hf__lock_find(struct hf__core *core, int kind, const char *name
 	assert(core && kind >= HF_REENTRANT && kind < HF__KINDS && name);
 	struct lock_key key = {.name = name, .length = strlen(name), .kind = kind};
 	uint32_t hash = hf__table_hash(&core->locks, key.name, key.length);
-	struct hf__table_link *link = hf__table_find(&core->locks, hash, same_lock, &key);
+	struct hf__table_link *link = hf__table_find(&core->locks, hash, is_same_lock, &key);
 	return link ? hf__table_item(link, struct hf__lock, by_key) : NULL;
 }
 
@@ -229,9 +229,9 @@ static bool is_kept_out(struct hf__core *core, const struct hf__op *op, int64_t 
 {
 	const struct hf__traits *traits = op->lock->traits;
 	if (traits->queues || traits->ordered)
-		return hf__lock_held_here(op->lock, now);
+		return hf__lock_is_held_here(op->lock, now);
 	const struct hf__lock *writers = writers_of(core, op);
-	return writers && hf__lock_held_here(writers, now) &&
+	return writers && hf__lock_is_held_here(writers, now) &&
 	       writers->held->owner != op->want.owner;
 }
 
@@ -255,20 +255,20 @@ void hf__lock_listen_soon(struct hf__core *core, struct hf__lock *lock, int64_t 
 	struct hf__op *op = hf__lock_first_waiter(lock);
 	if (!op || !hf__lock_may_listen(core, op, now))
 		return;
-	if (!hf__wheel_running(&op->retry) || op->retry.at > now + HF__LISTEN_MS)
+	if (!hf__wheel_is_running(&op->retry) || op->retry.at > now + HF__LISTEN_MS)
 		hf__wheel_start(&core->wheel, &op->retry, now + HF__LISTEN_MS);
 }
 
 /*
  * Readers share the lock, so a writer could wait for ever for a moment without any. Readers of its
- * own client therefore wait until it has had its turn, or for HF__YIELD_MS.
+ * own client therefore wait until it has held the lock, or for HF__YIELD_MS.
  */
 int64_t hf__lock_yield_until(struct hf__core *core, const struct hf__op *op, int64_t now)
 {
 	const struct hf__lock *writers = writers_of(core, op);
 	if (!writers)
 		return 0;
-	if (!hf__lock_held_here(writers, now))
+	if (!hf__lock_is_held_here(writers, now))
 		return hf__list_empty(&writers->queue) ? 0 : now + HF__YIELD_MS;
 	if (writers->held->owner == op->want.owner)
 		return 0;
@@ -285,7 +285,7 @@ static void let_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 		struct hf__op *op = hf__list_item(link, struct hf__op, link);
 		if (op->phase != HF__OP_LOCAL)
 			continue;
-		/* Another client will announce its turn. If it cannot listen, it asks once more. */
+		/* Another client announces when it is next. If it cannot listen, it asks. */
 		if (lock->traits->ordered)
 			(void)(hf__lock_watch(core, lock, HF__CHANNEL_LOCK, NULL) ||
 			       hf__lock_watch(core, lock, HF__CHANNEL_WAITER, op->hold));
@@ -294,7 +294,7 @@ static void let_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 	hf__lock_unref(core, lock);
 }
 
-/* The writer has had its turn: the readers ask before the next writer does. */
+/* The writer has held the lock: the readers ask before the next writer does. */
 static void let_read(struct hf__core *core, const struct hf__lock *writer, int64_t now)
 {
 	struct hf__lock *lock = hf__lock_find(core, writer->traits->half, writer->name);
@@ -302,12 +302,12 @@ static void let_read(struct hf__core *core, const struct hf__lock *writer, int64
 		let_all(core, lock, now);
 }
 
-void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
+void hf__lock_let_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
 	const struct hf__traits *traits = lock->traits;
-	if (traits->writes && traits->yields && !core->closed && !hf__lock_held_here(lock, now))
+	if (traits->writes && traits->yields && !core->closed && !hf__lock_is_held_here(lock, now))
 		let_read(core, lock, now);
-	if (traits->ordered && !core->closed && !hf__lock_held_here(lock, now))
+	if (traits->ordered && !core->closed && !hf__lock_is_held_here(lock, now))
 		let_all(core, lock, now);
 	if (!traits->queues || hf__list_empty(&lock->queue) || core->closed)
 		return;
@@ -315,9 +315,9 @@ void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
 	struct hf__hold *hold = op->hold;
 	if (hold->cmd.in_flight || op->phase == HF__OP_RESTING)
 		return;
-	if (hf__lock_held_here(lock, now)) {
+	if (hf__lock_is_held_here(lock, now)) {
 		/* The release wakes it up; it polls in case the hold was taken away unnoticed. */
-		if (!hf__wheel_running(&op->retry))
+		if (!hf__wheel_is_running(&op->retry))
 			hf__wheel_start(&core->wheel, &op->retry,
 			                now + hf__random_jitter(&core->random, HF__SLOW_POLL_MS));
 		hf__lock_listen_soon(core, lock, now);
@@ -332,7 +332,7 @@ bool hf__lock_waits_here(const struct hf__op *op, int64_t now)
 	    hf__list_empty(&op->link) || op->hold->cmd.in_flight)
 		return false;
 	return op->phase == HF__OP_LOCAL ||
-	       (op->lock->traits->queues && hf__lock_held_here(op->lock, now));
+	       (op->lock->traits->queues && hf__lock_is_held_here(op->lock, now));
 }
 
 bool hf__lock_is_waiting(const struct hf__lock *lock)
@@ -340,7 +340,7 @@ bool hf__lock_is_waiting(const struct hf__lock *lock)
 	if (hf__list_empty(&lock->queue))
 		return false;
 	const struct hf__op *first = hf__list_item(lock->queue.next, struct hf__op, link);
-	return hf__wheel_running(&first->retry);
+	return hf__wheel_is_running(&first->retry);
 }
 
 struct hf__op *hf__lock_first_waiter(const struct hf__lock *lock)

@@ -64,11 +64,11 @@ struct hf__lock *hf__lock_rival(struct hf__core *core, const struct hf__lock *lo
 void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock);
 
 /* Lets the first of the wait queue ask, unless this client is known to hold the lock. */
-void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now);
+void hf__lock_let_next(struct hf__core *core, struct hf__lock *lock, int64_t now);
 /* The call waits for a hold of this client to end, and for nothing from the server. */
 bool hf__lock_waits_here(const struct hf__op *op, int64_t now);
 /* This client holds the lock, as far as it knows. */
-bool hf__lock_held_here(const struct hf__lock *lock, int64_t now);
+bool hf__lock_is_held_here(const struct hf__lock *lock, int64_t now);
 /* The call is the first that waits for a hold of this client, and does not listen yet. */
 bool hf__lock_may_listen(struct hf__core *core, const struct hf__op *op, int64_t now);
 /* The first of the wait queue listens soon if it waits for a hold of this client. */

@@ -9,7 +9,7 @@ static bool is_noted(const struct hf__core *core, const struct hf__op *op)
 	       op->hold->state == HF__HOLD_ASKING;
 }
 
-uint32_t hf__note_waited(const struct hf__core *core, const struct hf__op *op, int64_t now)
+uint32_t hf__note_wait_ms(const struct hf__core *core, const struct hf__op *op, int64_t now)
 {
 	int64_t waited_ms = now - op->started_at;
 	if (!is_noted(core, op) || waited_ms < HF__NOTE_AFTER_MS)

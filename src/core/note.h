@@ -8,7 +8,7 @@
 #define HF__NOTE_AFTER_MS 1000
 
 /* For how long the call has waited if its next ask is to leave a note, or to renew it; else 0. */
-uint32_t hf__note_waited(const struct hf__core *core, const struct hf__op *op, int64_t now);
+uint32_t hf__note_wait_ms(const struct hf__core *core, const struct hf__op *op, int64_t now);
 /* Shortens the pause before the next ask if that ask would leave the first note too late. */
 int64_t hf__note_pause(const struct hf__core *core, const struct hf__op *op, int64_t pause_ms,
                        int64_t now);

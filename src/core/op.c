@@ -34,9 +34,9 @@ static void finish(struct hf__core *core, struct hf__op *op)
 	hf__wheel_stop(&core->wheel, &op->retry);
 	if (op == core->closing)
 		core->closing = NULL;
-	if (core->metrics && op->want.verb == HF__OP_ACQUIRE)
+	if (core->metrics && op->want.action == HF__OP_ACQUIRE)
 		hf__measure_count_acquire(core, op);
-	core->host_ops->finish(core->host, op);
+	core->host_ops->on_finish(core->host, op);
 }
 
 void hf__op_count_wait(struct hf__core *core, struct hf__op *op)
@@ -80,7 +80,7 @@ void hf__op_retry_later(struct hf__core *core, struct hf__op *op, const struct h
 
 int64_t hf__op_deadline(const struct hf__core *core, const struct hf__op *op)
 {
-	bool patient = op->want.verb == HF__OP_ACQUIRE && op->want.wait_ms == 0;
+	bool patient = op->want.action == HF__OP_ACQUIRE && op->want.wait_ms == 0;
 	int64_t wait_ms = op->want.wait_ms > 0    ? op->want.wait_ms
 	                  : op->want.limit_ms > 0 ? op->want.limit_ms
 	                                          : core->config.command_timeout_ms;

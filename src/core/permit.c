@@ -16,6 +16,7 @@ void hf__permit_id(const struct hf__core *core, uint64_t wire,
 void hf__permit_write(const unsigned char id[HF__PERMIT_SIZE], hf_permit_id ret_text)
 {
 	static const char digits[] = "0123456789abcdef";
+	assert(id && ret_text);
 	for (size_t i = 0; i < HF__PERMIT_SIZE; i++) {
 		ret_text[2 * i] = digits[id[i] >> 4];
 		ret_text[2 * i + 1] = digits[id[i] & 15];
@@ -33,6 +34,7 @@ static int digit(char c)
 
 bool hf__permit_read(const char *text, unsigned char ret_id[HF__PERMIT_SIZE])
 {
+	assert(text && ret_id);
 	for (size_t i = 0; i < HF__PERMIT_SIZE; i++) {
 		int high = digit(text[2 * i]);
 		int low = high < 0 ? -1 : digit(text[2 * i + 1]);

@@ -5,9 +5,9 @@
 #include "core/backend.h"
 
 struct hf__policy {
-	/* The lease that a request carries for a level that wants this one. */
+	/* The lease that a command carries for a level that wants this one. */
 	int64_t (*lease_to_send)(const struct hf__core *core, int64_t lease_ms);
-	/* Valid-until of a hold whose lease was confirmed by a request of this time. */
+	/* Valid-until of a hold whose lease was confirmed by a command of this time. */
 	int64_t (*valid_until)(const struct hf__core *core, const struct hf__hold *hold,
 	                       int64_t sent_at, int64_t lease_ms);
 	/* The lease from which the hold's valid-until was computed. */
@@ -23,7 +23,7 @@ struct hf__policy {
 	bool always_renews;
 	/* A waiter keeps its place in the server's queue without asking again. */
 	bool keeps_place;
-	/* A nested level needs no request. */
+	/* A nested level needs no command. */
 	bool nests_here;
 };
 
@@ -36,7 +36,7 @@ static inline const struct hf__policy *hf__policy_of(const struct hf__lock *lock
 	return hf__lock_traits(lock)->session ? &hf__policy_session : &hf__policy_lease;
 }
 
-/* When a lease that was granted to a request of this time expires for us. */
+/* When a lease that was granted to a command of this time expires for us. */
 int64_t hf__policy_valid_until(int64_t sent_at, int64_t lease_ms);
 
 #endif

@@ -1,4 +1,4 @@
-/* Queries, release by force, and requests about permits, semaphores and latches. */
+/* Queries, release by force, and commands about permits, semaphores and latches. */
 #include "core/query.h"
 #include "base/buffer.h"
 #include "core/cmd.h"
@@ -14,19 +14,19 @@
 
 static uint8_t verb_of(const struct hf__want *want)
 {
-	switch ((enum hf__op_verb)want->verb) {
+	switch ((enum hf__op_action)want->action) {
 	case HF__OP_FORCE: return HF__FORCE;
 	case HF__OP_QUERY: return HF__LOOK;
 	case HF__OP_PING:
 	case HF__OP_LINK: return HF__PING;
-	case HF__OP_REQUEST: return want->request;
+	case HF__OP_COMMAND: return want->command;
 	case HF__OP_ACQUIRE:
 	case HF__OP_RELEASE:
 	case HF__OP_EXTEND:
 	case HF__OP_NOTHING:
 	case HF__OP_PAUSE:
 	case HF__OP_CLOSE:
-	case HF__OP_VERBS: break;
+	case HF__OP_ACTIONS: break;
 	}
 	assert(!"a query's verb");
 	return HF__PING;
@@ -96,11 +96,11 @@ static bool changes(uint8_t verb)
 /* Others wait for what the call gives back, so it must not fail for lack of memory. */
 static bool gives_back(const struct hf__op *op)
 {
-	if (op->want.verb != HF__OP_REQUEST)
+	if (op->want.action != HF__OP_COMMAND)
 		return false;
-	return op->want.request == HF__PERMITS_RELEASE ||
-	       op->want.request == HF__SEMAPHORE_RELEASE ||
-	       op->want.request == HF__SEMAPHORE_RELEASE_IF || op->want.request == HF__LATCH_DOWN;
+	return op->want.command == HF__PERMITS_RELEASE ||
+	       op->want.command == HF__SEMAPHORE_RELEASE ||
+	       op->want.command == HF__SEMAPHORE_RELEASE_IF || op->want.command == HF__LATCH_DOWN;
 }
 
 bool hf__query_reserve(struct hf__core *core, const struct hf__lock *lock)
@@ -111,7 +111,7 @@ bool hf__query_reserve(struct hf__core *core, const struct hf__lock *lock)
 }
 
 /*
- * Returns it zeroed. Without memory, calls that give something back take turns with the spare one.
+ * Returns it zeroed. Without memory, calls that give something back use the spare one in order.
  */
 static struct hf__query *take_memory(struct hf__core *core, const struct hf__op *op, size_t given)
 {
@@ -149,7 +149,7 @@ static void lack_memory(struct hf__core *core, struct hf__op *op)
 
 /* ---- permits by their ids ---- */
 
-/* The server has forgotten the first request, so it would treat a repeat as a new one. */
+/* The server has forgotten the first execution, so it would treat a repeat as a new command. */
 static bool is_forgotten(const struct hf__query *query, int64_t now)
 {
 	return query->cmd.again && changes(query->cmd.verb) && now >= query->known_until;
@@ -170,7 +170,7 @@ static bool is_about_same_permit(const struct hf__query *one, const struct hf__q
 
 typedef void each_permit_fn(struct hf__core *core, struct hf__hold *hold, int64_t now);
 
-/* Visits the request's permits that this client holds. */
+/* Visits the command's permits that this client holds. */
 static void each_permit(struct hf__core *core, struct hf__query *query, each_permit_fn *visit,
                         int64_t now)
 {
@@ -181,7 +181,7 @@ static void each_permit(struct hf__core *core, struct hf__query *query, each_per
 	}
 }
 
-/* The permit counts as released from now on, even if the request fails. */
+/* The permit counts as released from now on, even if the command fails. */
 static void begin_release(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	/* Only this client knows whether the lease has expired. */
@@ -202,7 +202,7 @@ static void end_release(struct hf__core *core, struct hf__hold *hold, int64_t no
 		hf__hold_forget(core, hold, now); /* its removal may be in progress */
 }
 
-/* The request was refused or its outcome is unknown: releases our permits in the background. */
+/* The command was refused or its outcome is unknown: releases our permits in the background. */
 static void leave_release(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	if (hold->state != HF__HOLD_RELEASING)
@@ -223,7 +223,7 @@ static bool waits_for_another(const struct hf__core *core, const struct hf__quer
 	return false;
 }
 
-/* The request may run from now on, so valid-until must not be later than the new lease allows. */
+/* The command may run from now on, so valid-until must not be later than the new lease allows. */
 static void begin_extend(struct hf__core *core, struct hf__query *query, int64_t now)
 {
 	struct hf__hold *hold = own_permit(core, query, 0);
@@ -237,7 +237,7 @@ static void begin_extend(struct hf__core *core, struct hf__query *query, int64_t
 }
 
 /*
- * The request failed, or nobody waits for its answer any more: the watchdog continues. A request
+ * The command failed, or nobody waits for its answer any more: the watchdog continues. A command
  * that may still run would shorten the lease, so it renews with the shorter one of the two.
  */
 static void undo_extend(struct hf__core *core, const struct hf__query *query, bool may_run,
@@ -351,10 +351,10 @@ static int64_t read_number(const struct hf__op *op, const struct hf__answer *ans
 static void finish_done(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer)
 {
 	size_t length = answer->length < sizeof op->text ? answer->length : sizeof op->text - 1;
-	switch (op->want.verb) {
+	switch (op->want.action) {
 	case HF__OP_QUERY: op->number = read_number(op, answer); break;
 	case HF__OP_FORCE:
-	case HF__OP_REQUEST: op->number = answer->count; break;
+	case HF__OP_COMMAND: op->number = answer->count; break;
 	default: break;
 	}
 	if (length > 0)
@@ -366,7 +366,7 @@ static void finish_done(struct hf__core *core, struct hf__op *op, const struct h
 		hf__op_finish(core, op, HF_ENOMEM, "no memory for an answer");
 }
 
-/* The permit of this client that the request extends, or NULL. */
+/* The permit of this client that the command extends, or NULL. */
 static struct hf__hold *extended_permit(struct hf__core *core, const struct hf__query *query)
 {
 	return query->cmd.verb == HF__PERMITS_EXTEND ? own_permit(core, query, 0) : NULL;
@@ -381,7 +381,7 @@ static void lose_released(struct hf__core *core, struct hf__hold *hold, int64_t 
 	hf__hold_forget(core, hold, now);
 }
 
-/* Settles the permits of the request; true if a permit that this client held was gone. */
+/* Settles the permits of the command; true if a permit that this client held was gone. */
 static bool settle_permits(struct hf__core *core, struct hf__query *query,
                            const struct hf__answer *answer, enum hf__outcome outcome, int64_t now)
 {
@@ -410,7 +410,7 @@ static bool settle_permits(struct hf__core *core, struct hf__query *query,
 	return ours;
 }
 
-/* This client held all permits of the request when it began. */
+/* This client held all permits of the command when it began. */
 static bool were_all_ours(struct hf__core *core, struct hf__query *query)
 {
 	for (uint16_t i = 0; i < query->cmd.items; i++) {
@@ -452,7 +452,7 @@ static void finish(struct hf__core *core, struct hf__query *query, struct hf__op
 		hf__op_finish(core, op, answer->error, "%.*s", (int)answer->length, answer->text);
 }
 
-/* No call waits for the answer. A request that was answered and not sent twice cannot run later. */
+/* No call waits for the answer. A command that was answered and not sent twice cannot run later. */
 static void on_late_extend(struct hf__core *core, const struct hf__query *query,
                            enum hf__outcome outcome, int64_t now)
 {
@@ -554,7 +554,7 @@ static bool may_submit(struct hf__core *core, struct hf__query *query, int64_t n
 }
 
 /*
- * Nothing renews a permit that is being extended, so this request has the time limit of a renewal:
+ * Nothing renews a permit that is being extended, so this command has the time limit of a renewal:
  * a dead connection must be noticed as soon as by a renewal.
  */
 static int64_t limit_of(struct hf__core *core, const struct hf__query *query)
@@ -573,7 +573,7 @@ void hf__query_resume(struct hf__core *core, struct hf__query *query, int64_t no
 	struct hf__op *op = query->op;
 	if (!hf__query_link(query)->up) {
 		core->backend_ops->want_link(core->backend, hf__query_link(query));
-	} else if (op->want.verb == HF__OP_LINK) {
+	} else if (op->want.action == HF__OP_LINK) {
 		op->query = NULL;
 		drop_query(core, query, now);
 		hf__op_succeed(core, op);
@@ -602,7 +602,7 @@ void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64
 		drop_query(core, query, now);
 	if (result == op->refusal)
 		hf__op_finish_refused(core, op);
-	else if (op->want.verb == HF__OP_LINK)
+	else if (op->want.action == HF__OP_LINK)
 		hf__op_finish(core, op, result, "%s", link->why);
 	else
 		hf__op_finish(core, op, result, "no answer in %" PRId64 " ms%s%s",
@@ -646,7 +646,7 @@ static struct hf__query *new_query(struct hf__core *core, struct hf__op *op)
 		query->cmd.words = query->given[0].words;
 		query->cmd.items = (uint16_t)op->want.amount;
 	}
-	query->cmd.answered = on_answer;
+	query->cmd.on_answer = on_answer;
 	hf__list_init(&query->cmd.link);
 	hf__list_add(&core->queries, &query->link_in_core);
 	return query;
@@ -671,7 +671,7 @@ void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now)
 		query->cmd.wire = hold->cmd.wire;
 		op->number = hold->count;
 	} else if (changes(query->cmd.verb)) {
-		query->cmd.wire = ++core->last_request;
+		query->cmd.wire = ++core->last_number;
 		query->cmd.record = hf__record_take(core, query->cmd.wire, now);
 		query->recorded = true;
 	}

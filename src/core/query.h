@@ -1,4 +1,4 @@
-/* Queries, and every other request that holds nothing. */
+/* Queries, and every other command that holds nothing. */
 #ifndef HF_CORE_QUERY_H
 #define HF_CORE_QUERY_H
 

@@ -8,7 +8,7 @@
 
 /*
  * Whether other clients were notified of the release. If the server cannot count all of them, this
- * is assumed from time to time, to give them a turn. The answer is NULL if nothing was released.
+ * is assumed from time to time, to let them ask first. The answer is NULL if nothing was released.
  */
 static bool may_have_notified(const struct hf__lock *lock, const struct hf__answer *answer,
                               int64_t now)
@@ -37,7 +37,7 @@ static void end_rest(struct hf__core *core, struct hf__lock *lock, const struct 
 	}
 }
 
-/* It is the turn of a waiter of this client, so its other waiters stay here. */
+/* A waiter of this client is next, so its other waiters stay here. */
 static void pass_to(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
 {
 	struct hf__list *link;
@@ -61,7 +61,7 @@ static void finish_released(struct hf__core *core, struct hf__op *op, struct hf_
 	if (hold->count == 0)
 		hf__hold_end(core, hold, now);
 	else
-		hf__hold_idle(core, hold, now);
+		hf__hold_detach_op(core, hold, now);
 }
 
 static void finish_lost(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
@@ -74,7 +74,7 @@ static void finish_lost(struct hf__core *core, struct hf__op *op, struct hf__hol
 	if (hold->count == 0)
 		hf__hold_forget(core, hold, now);
 	else
-		hf__hold_idle(core, hold, now);
+		hf__hold_detach_op(core, hold, now);
 }
 
 /* The call leaves without an answer; the last level is removed in the background. */
@@ -87,7 +87,7 @@ static void leave(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	} else if (hold->count == 0 && !hold->cmd.in_flight) {
 		hf__hold_forget(core, hold, now);
 	} else {
-		hf__hold_idle(core, hold, now);
+		hf__hold_detach_op(core, hold, now);
 	}
 }
 
@@ -127,7 +127,7 @@ static void on_level_answer(struct hf__core *core, struct hf__hold *hold, enum h
 		hold->doubtful = true;
 	else if (outcome == HF__GONE && hold->state == HF__HOLD_HELD)
 		hf__hold_lose(core, hold, HF__LOST_GONE, now);
-	hf__hold_idle(core, hold, now);
+	hf__hold_detach_op(core, hold, now);
 }
 
 /* No call waits for the answer. */
@@ -182,7 +182,7 @@ static void on_refused(struct hf__core *core, struct hf__op *op, struct hf__hold
 bool hf__release_end_lost(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	struct hf__lock *lock = hold->cmd.lock;
-	bool releases = hold->op && hold->op->want.verb == HF__OP_RELEASE;
+	bool releases = hold->op && hold->op->want.action == HF__OP_RELEASE;
 	if (hold->state != HF__HOLD_LOST || !releases || hold->cmd.in_flight)
 		return false;
 	if (lock->link->up && hf__hold_find(lock, hold->owner) == hold)
@@ -211,7 +211,7 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 		core->stats.unknowns++;
 	if (answer->outcome != HF__UNSENT && answer->outcome != HF__NOT_NOW)
 		note_said(hold);
-	/* A refusal is final: repeating the request would not help. */
+	/* A refusal is final: repeating the command would not help. */
 	if (hold->state == HF__HOLD_LOST &&
 	    (answer->outcome == HF__DONE || answer->outcome == HF__GONE ||
 	     answer->outcome == HF__FAILED))
@@ -249,7 +249,7 @@ void hf__release_settle(struct hf__core *core, struct hf__hold *hold, int64_t no
 	if (hold->cmd.lease_ms < hold->lease_ms)
 		hold->cmd.lease_ms = hold->lease_ms;
 	hold->cmd.count = HF__MUTANT(DOUBLE_RELEASE) ? -1 : hold->stays ? 0 : hold->count;
-	hold->cmd.answered = on_answer;
+	hold->cmd.on_answer = on_answer;
 	hf__cmd_submit(core, link, &hold->cmd, now, core->config.command_timeout_ms);
 }
 
@@ -342,7 +342,7 @@ struct hf__hold *hf__release_start(struct hf__core *core, struct hf__op *op, int
 	return NULL;
 }
 
-void hf__release_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
+void hf__release_on_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	struct hf__hold *hold = op->hold;
 	if (!hold)

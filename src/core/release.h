@@ -14,7 +14,7 @@ struct hf__hold *hf__release_start(struct hf__core *core, struct hf__op *op, int
 void hf__release_settle(struct hf__core *core, struct hf__hold *hold, int64_t now);
 /* Finishes the release of a hold that is lost if there is no connection; true if it did. */
 bool hf__release_end_lost(struct hf__core *core, struct hf__hold *hold, int64_t now);
-void hf__release_deadline(struct hf__core *core, struct hf__op *op, int64_t now);
+void hf__release_on_deadline(struct hf__core *core, struct hf__op *op, int64_t now);
 /* The server may count a level that nobody owns: sets its count right if that is possible now. */
 void hf__release_correct(struct hf__core *core, struct hf__hold *hold, int64_t now);
 /* The hold of this wire owner was handed over, or it was not. */

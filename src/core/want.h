@@ -13,19 +13,20 @@
 struct hf__buffer;
 struct hf_cancel;
 
-enum hf__op_verb {
+/* What a call does. */
+enum hf__op_action {
 	HF__OP_ACQUIRE,
 	HF__OP_RELEASE,
 	HF__OP_EXTEND,
 	HF__OP_FORCE,
 	HF__OP_QUERY,   /* reads the state of a lock; want.question says what is read from it */
-	HF__OP_REQUEST, /* the command that want.request names */
+	HF__OP_COMMAND, /* the command that want.command names */
 	HF__OP_PING,
 	HF__OP_NOTHING, /* succeeds at once */
 	HF__OP_PAUSE,   /* succeeds when its time has passed */
 	HF__OP_LINK,    /* succeeds as soon as there is a connection */
 	HF__OP_CLOSE,
-	HF__OP_VERBS
+	HF__OP_ACTIONS
 };
 
 /* What a query wants to know. */
@@ -45,12 +46,12 @@ struct hf__spin {
 struct hf__want {
 	/* The owner that the call is for. 0 for kinds without owners: the core picks a number. */
 	uint64_t owner;
-	int64_t wait_ms;  /* HF_NOWAIT; 0: without limit (acquire), or the default of the verb */
+	int64_t wait_ms;  /* HF_NOWAIT; 0: without limit (acquire), or the default of the action */
 	int64_t limit_ms; /* with HF_NOWAIT, if not 0: how long the one attempt may take */
 	int64_t lease_ms; /* 0: the watchdog's */
 	/* Published with the hold, or NULL. Belongs to the caller, until the call has finished. */
 	const char *value;
-	/* Of a request: `amount` strings, or `amount` valid permit ids. The core copies them. */
+	/* Of a command: `amount` strings, or `amount` valid permit ids. The core copies them. */
 	const char *words;
 	const hf_permit_id *permit;
 	struct hf__buffer *rows;  /* rows of the answer go here, or NULL */
@@ -59,8 +60,8 @@ struct hf__want {
 	int32_t amount;           /* permits, counts */
 	struct hf__spin spin;
 	int16_t replicas; /* that must acknowledge a grant; 0: the default; negative: none */
-	uint8_t verb;     /* enum hf__op_verb */
-	uint8_t request;  /* enum hf__verb of HF__OP_REQUEST */
+	uint8_t action;   /* enum hf__op_action */
+	uint8_t command;  /* enum hf__verb of HF__OP_COMMAND */
 	uint8_t question; /* enum hf__question of HF__OP_QUERY */
 	bool by_thread;   /* the owner is the calling thread */
 	bool token;       /* the grant must come with a fencing token */
@@ -71,7 +72,7 @@ struct hf__want {
 /* A query about what the owner itself holds. */
 static inline bool hf__want_is_about_owner(const struct hf__want *want)
 {
-	return want->verb == HF__OP_QUERY &&
+	return want->action == HF__OP_QUERY &&
 	       (want->question == HF__QUERY_IS_HELD || want->question == HF__QUERY_COUNT);
 }
 

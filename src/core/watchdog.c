@@ -222,7 +222,7 @@ void hf__watchdog_flush(struct hf__core *core, int64_t now)
 		renewal->cmd.user = HF__CMD_OF_RENEWAL;
 		renewal->cmd.item = renewal->item;
 		renewal->cmd.items = renewal->holds;
-		renewal->cmd.answered = on_answer;
+		renewal->cmd.on_answer = on_answer;
 		core->stats.renewal_scripts++;
 		hf__cmd_submit(core, first->cmd.lock->link, &renewal->cmd, now,
 		               limit_ms > 50 ? limit_ms : 50);

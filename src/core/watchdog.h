@@ -31,7 +31,7 @@ struct hf__renewal {
 void hf__watchdog_init(struct hf__core *core);
 /* Sends renewals for the holds that are due. */
 void hf__watchdog_flush(struct hf__core *core, int64_t now);
-/* When to renew a hold that was confirmed by a request of this time. */
+/* When to renew a hold that was confirmed by a command of this time. */
 int64_t hf__watchdog_next(int64_t sent_at, int64_t lease_ms);
 
 #endif

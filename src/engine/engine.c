@@ -30,7 +30,7 @@ static void kick(int fd)
 	(void)!write(fd, &one, sizeof one);
 }
 
-void hf__engine_port_changed(struct hf__engine *engine)
+void hf__engine_on_port_change(struct hf__engine *engine)
 {
 	if (engine->keeper_sleeps)
 		engine->kicks_keeper = true;
@@ -271,7 +271,7 @@ static void notify_dispatcher(struct hf__engine *engine, int user_fd)
 /* An answer must be read that no thread waits for. */
 static bool needs_reader(struct hf__engine *engine)
 {
-	return !engine->fed && engine->ops->busy(engine->machine);
+	return !engine->fed && engine->ops->is_busy(engine->machine);
 }
 
 /* The keeper has left an event to a driver that has not handled it yet. */
@@ -335,7 +335,7 @@ static struct hf__task *next_driver(struct hf__engine *engine)
 {
 	struct hf__task *next = NULL;
 	if (!engine->fed || engine->ops->due(engine->machine) <= hf__clock_ms()) {
-		next = engine->ops->first(engine->machine);
+		next = engine->ops->first_task(engine->machine);
 		if (!next && !hf__list_empty(&engine->followers))
 			next = hf__list_item(engine->followers.next, struct hf__task, link);
 	}
@@ -381,7 +381,7 @@ struct watched {
 	int ports;
 };
 
-static short events_wanted(const struct hf__port *port)
+static short wanted_events(const struct hf__port *port)
 {
 	return port->watched_raw ? port->want : port->blocked ? POLLIN | POLLOUT : POLLIN;
 }
@@ -398,7 +398,7 @@ static void watch_ports(const struct hf__engine *engine, struct watched *ret_wat
 			continue;
 		ret_watched->port[ret_watched->ports++] = port;
 		ret_watched->fds[ret_watched->ports] =
-			(struct pollfd){.fd = port->fd, .events = events_wanted(port)};
+			(struct pollfd){.fd = port->fd, .events = wanted_events(port)};
 	}
 }
 
@@ -470,7 +470,7 @@ static void clear_notice(struct hf__engine *engine, struct hf__port *port)
 	if (!port->alert || !port->noticed)
 		return;
 	port->noticed = false;
-	hf__engine_port_changed(engine);
+	hf__engine_on_port_change(engine);
 }
 
 /* Waits for input, reads it and turns the machine. Mutex held, but not while waiting. */
@@ -644,7 +644,7 @@ void hf__engine_flush(struct hf__engine *engine)
 	if (engine->polling)
 		write_out(engine);
 	if (engine->polling && engine->driver == &engine->keeper_task &&
-	    !engine->ops->busy(engine->machine))
+	    !engine->ops->is_busy(engine->machine))
 		engine->kicks_driver = true; /* the keeper drove for these callbacks only */
 }
 

@@ -52,9 +52,9 @@ struct hf__machine_ops {
 	 */
 	void (*turn)(void *machine);
 	/* Something is in progress that no thread waits for in a call. */
-	bool (*busy)(void *machine);
+	bool (*is_busy)(void *machine);
 	/* The task whose answer arrives next, if a thread waits for it; otherwise NULL. */
-	struct hf__task *(*first)(void *machine);
+	struct hf__task *(*first_task)(void *machine);
 	/* Runs the callbacks that are due, and returns how many. Without the mutex. */
 	int (*dispatch)(void *machine);
 };
@@ -130,7 +130,7 @@ void hf__engine_wait(struct hf__engine *engine, struct hf__task *task);
 int hf__engine_add_port(struct hf__engine *engine, struct hf__port *port);
 void hf__engine_remove_port(struct hf__engine *engine, const struct hf__port *port);
 /* A port has a new descriptor or none. Mutex held. */
-void hf__engine_port_changed(struct hf__engine *engine);
+void hf__engine_on_port_change(struct hf__engine *engine);
 
 /* The keeper drives once or sleeps once. Mutex held. */
 void hf__engine_keep(struct hf__engine *engine);

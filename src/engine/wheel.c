@@ -103,7 +103,7 @@ void hf__wheel_start(struct hf__wheel *wheel, struct hf__timer *timer, int64_t a
 
 void hf__wheel_stop(struct hf__wheel *wheel, struct hf__timer *timer)
 {
-	if (!hf__wheel_running(timer))
+	if (!hf__wheel_is_running(timer))
 		return;
 	assert(wheel->entries > 0);
 	hf__list_remove(&timer->link);

@@ -40,7 +40,7 @@ void hf__wheel_timer_init(struct hf__timer *timer, uint8_t tag);
 void hf__wheel_start(struct hf__wheel *wheel, struct hf__timer *timer, int64_t at);
 void hf__wheel_stop(struct hf__wheel *wheel, struct hf__timer *timer);
 
-static inline bool hf__wheel_running(const struct hf__timer *timer)
+static inline bool hf__wheel_is_running(const struct hf__timer *timer)
 {
 	return timer->at != INT64_MAX;
 }

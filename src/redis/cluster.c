@@ -90,7 +90,7 @@ bool hf__cluster_redirect(struct hf__conn *conn, struct hf__cmd *cmd, const char
 	}
 	if (!read_redirection(cluster, conn, text, length, &redirection, &shard))
 		return false;
-	hf__input_answered(conn, cmd);
+	hf__input_finish_cmd(conn, cmd);
 	cmd->backend.asks = redirection.asks;
 	cmd->backend.whole_text = false;
 	if (!redirection.asks)
@@ -330,7 +330,7 @@ struct hf__conn *hf__cluster_choose(struct hf__cluster *cluster, struct hf__link
 	return NULL;
 }
 
-const struct hf__list *hf__cluster_waiting(const struct hf__cluster *cluster)
+const struct hf__list *hf__cluster_list_waiting(const struct hf__cluster *cluster)
 {
 	for (int i = 0; i < cluster->shards; i++)
 		if (!hf__list_empty(&cluster->shard[i]->conn.waiting))

@@ -95,7 +95,7 @@ void hf__cluster_want_link(struct hf__cluster *cluster, struct hf__link *link, i
 struct hf__conn *hf__cluster_choose(struct hf__cluster *cluster, struct hf__link *link,
                                     struct hf__cmd *cmd);
 /* The commands in flight at one of the nodes. */
-const struct hf__list *hf__cluster_waiting(const struct hf__cluster *cluster);
+const struct hf__list *hf__cluster_list_waiting(const struct hf__cluster *cluster);
 
 /* These leave out the connections to masters. */
 int64_t hf__cluster_due(const struct hf__cluster *cluster);

@@ -54,7 +54,7 @@ static const struct hf__transport secure = {.recv = tls_recv, .send = tls_send, 
 /* ---- time limits ---- */
 
 /* A holder needs several tries before its lease expires: none takes more than half the rest. */
-static int64_t within_half(const struct hf__conn *conn, int64_t ms, int64_t now)
+static int64_t limit_to_half(const struct hf__conn *conn, int64_t ms, int64_t now)
 {
 	int64_t end = hf__core_nearest_end(conn->redis->core, conn->link);
 	int64_t half = end == HF__NEVER ? ms : (end - now) / 2;
@@ -74,7 +74,7 @@ static int64_t pause_before(struct hf__conn *conn, int64_t now)
 	int64_t longest = twelfth < LONGEST_PAUSE_MS ? twelfth : LONGEST_PAUSE_MS;
 	if (pause > longest)
 		pause = longest > FIRST_PAUSE_MS ? longest : FIRST_PAUSE_MS;
-	return within_half(conn, hf__random_jitter(&conn->redis->random, pause), now);
+	return limit_to_half(conn, hf__random_jitter(&conn->redis->random, pause), now);
 }
 
 /*
@@ -94,7 +94,7 @@ static int64_t attempt_limit(const struct hf__conn *conn, int64_t now)
 		limit = FIRST_ATTEMPT_MS;
 	for (uint32_t i = 0; i < conn->failures && limit < longest; i++)
 		limit *= 2;
-	return within_half(conn, limit < longest ? limit : longest, now);
+	return limit_to_half(conn, limit < longest ? limit : longest, now);
 }
 
 /* ---- giving up ---- */
@@ -133,7 +133,7 @@ static void close_connection(struct hf__conn *conn)
 	hf__port_close(&conn->port, true);
 	if (conn->tls)
 		hf__tls_stop(conn->tls);
-	hf__engine_port_changed(conn->redis->engine);
+	hf__engine_on_port_change(conn->redis->engine);
 	hf__resp_init(&conn->resp);
 	conn->answer_by = HF__NEVER;
 	conn->server_id = 0;
@@ -207,9 +207,9 @@ static void lose_link(struct hf__conn *conn, int error, const char *why, int64_t
 		conn->failures++;
 	close_connection(conn);
 	conn->state = HF__CONN_IDLE;
-	conn->user->down(conn, error, reason, now);
+	conn->user->on_down(conn, error, reason, now);
 	answer_all(conn, &waiting, offered, error, reason, now);
-	if (conn->state == HF__CONN_IDLE && conn->user->wants(conn))
+	if (conn->state == HF__CONN_IDLE && conn->user->is_wanted(conn))
 		schedule(conn, now);
 }
 
@@ -222,8 +222,8 @@ static void fail_round(struct hf__conn *conn, int64_t now)
 	if (conn->redis->config->embedded)
 		conn->addresses = 0;
 	conn->state = HF__CONN_IDLE;
-	conn->user->failed(conn, conn->round.error, reason, now);
-	if (conn->state == HF__CONN_IDLE && conn->user->wants(conn))
+	conn->user->on_failed(conn, conn->round.error, reason, now);
+	if (conn->state == HF__CONN_IDLE && conn->user->is_wanted(conn))
 		schedule(conn, now);
 }
 
@@ -347,7 +347,7 @@ static void connect_next(struct hf__conn *conn, int64_t now)
 			continue;
 		}
 		hf__port_open(port, fd, conn->tls ? &secure : &plain, conn->tls);
-		hf__engine_port_changed(conn->redis->engine);
+		hf__engine_on_port_change(conn->redis->engine);
 		port->watched_raw = true;
 		port->want = POLLOUT;
 		conn->state = HF__CONN_CONNECTING;
@@ -377,7 +377,7 @@ static void connect_first(struct hf__conn *conn, int64_t now)
 {
 	conn->round.first = 0;
 	for (int i = 0; i < conn->addresses; i++)
-		if (hf__resolve_same(&conn->address[i], &conn->worked))
+		if (hf__resolve_is_same(&conn->address[i], &conn->worked))
 			conn->round.first = i;
 	connect_next(conn, now);
 }
@@ -642,7 +642,7 @@ void hf__conn_show_server(const struct hf__conn *conn, char *ret_text, size_t si
 		snprintf(ret_text, size, "%s", conn->shown);
 }
 
-void hf__conn_up(struct hf__conn *conn, int64_t now)
+void hf__conn_on_greeted(struct hf__conn *conn, int64_t now)
 {
 	char address[64];
 	assert(conn->state == HF__CONN_GREETING);
@@ -653,5 +653,5 @@ void hf__conn_up(struct hf__conn *conn, int64_t now)
 	show_address(conn, &conn->worked, address, sizeof address);
 	hf__log_write(conn->redis->core, HF_LOG_INFO, "connected to %s%s%s", conn->shown,
 	              address[0] ? " at " : "", address);
-	conn->user->up(conn, now);
+	conn->user->on_up(conn, now);
 }

@@ -267,5 +267,5 @@ void hf__greet_handle_reply(struct hf__conn *conn, struct hf__cmd *cmd, int64_t 
 	if (fault)
 		hf__conn_drop(conn, error, fault, now);
 	else if (hf__list_empty(&conn->waiting))
-		hf__conn_up(conn, now);
+		hf__conn_on_greeted(conn, now);
 }

@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-struct hf__cmd *hf__input_first(const struct hf__conn *conn)
+struct hf__cmd *hf__input_first_cmd(const struct hf__conn *conn)
 {
 	return hf__list_empty(&conn->waiting)
 	               ? NULL
 	               : hf__list_item(conn->waiting.next, struct hf__cmd, link);
 }
 
-void hf__input_answered(struct hf__conn *conn, struct hf__cmd *cmd)
+void hf__input_finish_cmd(struct hf__conn *conn, struct hf__cmd *cmd)
 {
 	hf__list_remove(&cmd->link);
 	conn->port.unanswered--;
@@ -24,14 +24,14 @@ void hf__input_answered(struct hf__conn *conn, struct hf__cmd *cmd)
 
 static void handle_reply(struct hf__conn *conn, const char *bytes, int64_t now)
 {
-	struct hf__cmd *cmd = hf__input_first(conn);
+	struct hf__cmd *cmd = hf__input_first_cmd(conn);
 	if (!cmd) {
 		hf__conn_drop(conn, HF_EPROTOCOL, "the server sent a reply without a request", now);
 	} else if (cmd->verb >= HF__REDIS_HELLO && cmd->verb <= HF__REDIS_KILL) {
-		hf__input_answered(conn, cmd);
+		hf__input_finish_cmd(conn, cmd);
 		hf__greet_handle_reply(conn, cmd, now);
 	} else {
-		conn->user->reply(conn, cmd, bytes, now);
+		conn->user->on_reply(conn, cmd, bytes, now);
 	}
 }
 
@@ -39,7 +39,7 @@ static void handle_reply(struct hf__conn *conn, const char *bytes, int64_t now)
 static bool may_need_tls(const struct hf__conn *conn)
 {
 	return conn->state == HF__CONN_GREETING && conn->host && !conn->tls &&
-	       hf__input_first(conn) == &conn->hello;
+	       hf__input_first_cmd(conn) == &conn->hello;
 }
 
 /* A TLS server answers what is not TLS with an alert: a record of type 21 and version 3.x. */
@@ -69,7 +69,7 @@ static void read_input(struct hf__conn *conn, int64_t now)
 			return;
 		}
 		if (conn->resp.node[0].type == HF__RESP_PUSH)
-			conn->user->push(conn, bytes, now);
+			conn->user->on_push(conn, bytes, now);
 		else
 			handle_reply(conn, bytes, now);
 		if (in->length == 0)

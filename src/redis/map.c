@@ -206,7 +206,7 @@ static void explain_gaps(struct hf__cluster *cluster, int64_t now)
 	snprintf(why, sizeof why, "%d of the cluster's %d slots have no master%s%s", n, HF__SLOTS,
 	         cluster->gone[0] ? "; failed: " : "", cluster->gone);
 	if (n > 0)
-		hf__core_link_failed(core, hf__core_link(core), HF_EUNREACHABLE, why, now);
+		hf__core_on_link_failed(core, hf__core_link(core), HF_EUNREACHABLE, why, now);
 }
 
 static void forget_torn(struct hf__cluster *cluster, int64_t now)

@@ -12,13 +12,13 @@
 
 /* ---- the link ---- */
 
-static void up(struct hf__conn *conn, int64_t now)
+static void on_up(struct hf__conn *conn, int64_t now)
 {
 	conn->redis->hosts_failed = 0;
 	conn->redis->hosts_why[0] = 0;
 	hf__conn_show_server(conn, conn->link->server, sizeof conn->link->server);
 	hf__subs_renew(conn);
-	hf__core_link_up(conn->redis->core, conn->link, now);
+	hf__core_on_link_up(conn->redis->core, conn->link, now);
 	if (conn->redis->sentinel)
 		hf__sentinel_want(conn->redis->sentinel, now); /* and is polled from now on */
 }
@@ -32,9 +32,9 @@ static void find_again(struct hf__redis *redis, int64_t now)
 		hf__cluster_want(redis->cluster, now);
 }
 
-static void down(struct hf__conn *conn, int error, const char *why, int64_t now)
+static void on_down(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
-	hf__core_link_down(conn->redis->core, conn->link, error, why, now);
+	hf__core_on_link_down(conn->redis->core, conn->link, error, why, now);
 	hf__subs_lose(conn);
 	hf__sync_drop(conn->sync, why, now);
 	find_again(conn->redis, now);
@@ -67,7 +67,7 @@ static bool try_next_host(struct hf__conn *conn, int error, const char *why, int
 	return true;
 }
 
-static void failed(struct hf__conn *conn, int error, const char *why, int64_t now)
+static void on_failed(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
 	struct hf__redis *redis = conn->redis;
 	char reason[sizeof redis->hosts_why + 100];
@@ -83,14 +83,14 @@ static void failed(struct hf__conn *conn, int error, const char *why, int64_t no
 		error = redis->hosts_error;
 		why = reason;
 	}
-	hf__core_link_failed(redis->core, conn->link, error, why, now);
+	hf__core_on_link_failed(redis->core, conn->link, error, why, now);
 	find_again(redis, now);
 	if (redis->cluster)
 		hf__core_reroute(redis->core, now); /* for requests that any node can answer */
 }
 
 /* With Sentinels, the one that is asked says where to connect to; with a cluster, the scout. */
-static bool wants(const struct hf__conn *conn)
+static bool is_wanted(const struct hf__conn *conn)
 {
 	const struct hf__redis *redis = conn->redis;
 	return !redis->sentinel && !(redis->cluster && conn == &redis->master) &&
@@ -205,13 +205,13 @@ static void answer_core(struct hf__conn *conn, struct hf__cmd *cmd, const char *
 	bool there[HF__RENEW_MAX];
 	struct hf__answer answer;
 	if (is_noscript(conn, cmd, bytes)) {
-		hf__input_answered(conn, cmd);
+		hf__input_finish_cmd(conn, cmd);
 		cmd->backend.whole_text = true;
 		resend(conn, cmd, now);
 	} else if (is_redirected(conn, cmd, bytes, now)) {
 		return;
 	} else if (hf__verbs_decode(conn, cmd, bytes, &answer, there)) {
-		hf__input_answered(conn, cmd);
+		hf__input_finish_cmd(conn, cmd);
 		conn->answered = true;
 		conn->failures = 0;
 		note_renewal(conn, cmd, &answer);
@@ -236,7 +236,7 @@ static void pass_fence(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now)
 {
 	enum hf__resp_type type = conn->resp.node[0].type;
 	if (type == HF__RESP_MAP) {
-		hf__input_answered(conn, cmd);
+		hf__input_finish_cmd(conn, cmd);
 		hf__subs_confirm(conn, cmd, now);
 	} else if (type == HF__RESP_ERROR && !cmd->backend.is_refused) {
 		cmd->backend.is_refused = true; /* the SUNSUBSCRIBE */
@@ -251,13 +251,13 @@ static void pass_fence(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now)
 static void refuse_subscription(struct hf__conn *conn, struct hf__cmd *cmd, const char *error,
                                 size_t length, int64_t now)
 {
-	hf__input_answered(conn, cmd);
+	hf__input_finish_cmd(conn, cmd);
 	bool is_late = hf__subs_refuse(conn, cmd, error, length, now);
 	if (is_late && conn->redis->cluster)
 		hf__cluster_note_refusal(conn, error, length, now);
 }
 
-static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
+static void on_reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
 {
 	const struct hf__resp_node *root = &conn->resp.node[0];
 	if (cmd->verb < HF__REDIS_HELLO && cmd->backend.asks && !cmd->backend.has_asked) {
@@ -279,13 +279,13 @@ static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes,
 /* SUBSCRIBE and UNSUBSCRIBE are confirmed by a push, in order with the replies. */
 static void handle_confirmation(struct hf__conn *conn, enum hf__redis_verb verb, int64_t now)
 {
-	struct hf__cmd *cmd = hf__input_first(conn);
+	struct hf__cmd *cmd = hf__input_first_cmd(conn);
 	if (!cmd || cmd->verb != verb) {
 		hf__conn_drop(conn, HF_EPROTOCOL,
 		              "the server confirmed a subscription without a request", now);
 		return;
 	}
-	hf__input_answered(conn, cmd);
+	hf__input_finish_cmd(conn, cmd);
 	hf__subs_confirm(conn, cmd, now);
 }
 
@@ -307,11 +307,11 @@ static void handle_message(struct hf__conn *conn, const char *bytes, int64_t now
 	const struct hf__resp_node *channel = &conn->resp.node[2];
 	const struct hf__resp_node *text = &conn->resp.node[3];
 	if (conn->resp.nodes >= 4 && text->type == HF__RESP_STRING)
-		hf__subs_message(conn, bytes + channel->start, channel->length,
-		                 number_in(bytes + text->start, text->length), now);
+		hf__subs_on_message(conn, bytes + channel->start, channel->length,
+		                    number_in(bytes + text->start, text->length), now);
 }
 
-static void push(struct hf__conn *conn, const char *bytes, int64_t now)
+static void on_push(struct hf__conn *conn, const char *bytes, int64_t now)
 {
 	const struct hf__resp *resp = &conn->resp;
 	if (resp->nodes < 3 || resp->node[2].type != HF__RESP_STRING)
@@ -323,13 +323,17 @@ static void push(struct hf__conn *conn, const char *bytes, int64_t now)
 	         hf__resp_text_is(resp, bytes, 1, "ssubscribe"))
 		handle_confirmation(conn, HF__REDIS_SUBSCRIBE, now);
 	else if (hf__resp_text_is(resp, bytes, 1, "sunsubscribe"))
-		hf__subs_ended(conn, bytes + resp->node[2].start, resp->node[2].length, now);
+		hf__subs_on_ended(conn, bytes + resp->node[2].start, resp->node[2].length, now);
 	else if (hf__resp_text_is(resp, bytes, 1, "unsubscribe"))
 		handle_confirmation(conn, HF__REDIS_UNSUBSCRIBE, now);
 }
 
-const struct hf__conn_user hf__master = {
-	.up = up, .down = down, .failed = failed, .wants = wants, .reply = reply, .push = push};
+const struct hf__conn_user hf__master = {.on_up = on_up,
+                                         .on_down = on_down,
+                                         .on_failed = on_failed,
+                                         .is_wanted = is_wanted,
+                                         .on_reply = on_reply,
+                                         .on_push = on_push};
 
 /* ---- what the backend calls ---- */
 

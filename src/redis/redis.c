@@ -97,7 +97,7 @@ static bool asks_together(void *backend)
 	return !redis->cluster;
 }
 
-static uint32_t batch(void *backend, const struct hf__lock *lock)
+static uint32_t batch_of(void *backend, const struct hf__lock *lock)
 {
 	assert(backend && lock);
 	const struct hf__redis *redis = backend;
@@ -139,7 +139,7 @@ static void close_link(void *backend)
 	hf__engine_unlock(redis->engine);
 }
 
-static void close_forked(void *backend)
+static void close_in_child(void *backend)
 {
 	assert(backend);
 	struct hf__redis *redis = backend;
@@ -194,7 +194,7 @@ static const struct hf__list *list_waiting(void *backend)
 {
 	assert(backend);
 	const struct hf__redis *redis = backend;
-	return redis->cluster ? hf__cluster_waiting(redis->cluster) : &redis->master.waiting;
+	return redis->cluster ? hf__cluster_list_waiting(redis->cluster) : &redis->master.waiting;
 }
 
 static void turn(void *backend, int64_t now)
@@ -220,15 +220,16 @@ static const struct hf__backend_ops ops = {
 	.link_at = link_at,
 	.slot = slot_of,
 	.asks_together = asks_together,
-	.batch = batch,
+	.finds_waiters = true,
+	.batch = batch_of,
 	.traits = hf__redis_kinds_traits,
-	.identity = write_identity,
+	.write_identity = write_identity,
 	.due = next_due,
 	.turn = turn,
-	.busy = is_busy,
-	.waiting = list_waiting,
+	.is_busy = is_busy,
+	.list_waiting = list_waiting,
 	.close = close_link,
-	.forked = close_forked,
+	.close_in_child = close_in_child,
 	.free = free_redis,
 };
 

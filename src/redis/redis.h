@@ -137,17 +137,18 @@ struct hf__login {
 /* What a connection is used for: its user is notified of what becomes of it. */
 struct hf__conn_user {
 	/* All requests of the greeting have been answered. */
-	void (*up)(struct hf__conn *conn, int64_t now);
+	void (*on_up)(struct hf__conn *conn, int64_t now);
 	/* It was up and is closed. Its commands that wait for a reply are answered after this. */
-	void (*down)(struct hf__conn *conn, int error, const char *why, int64_t now);
+	void (*on_down)(struct hf__conn *conn, int error, const char *why, int64_t now);
 	/* No address could be connected to. */
-	void (*failed)(struct hf__conn *conn, int error, const char *why, int64_t now);
+	void (*on_failed)(struct hf__conn *conn, int error, const char *why, int64_t now);
 	/* Whether to try again after either of these. */
-	bool (*wants)(const struct hf__conn *conn);
+	bool (*is_wanted)(const struct hf__conn *conn);
 	/* The reply in conn->resp is for this command, which is not one of the greeting. */
-	void (*reply)(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now);
+	void (*on_reply)(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes,
+	                 int64_t now);
 	/* A message that is not a reply is in conn->resp. */
-	void (*push)(struct hf__conn *conn, const char *bytes, int64_t now);
+	void (*on_push)(struct hf__conn *conn, const char *bytes, int64_t now);
 };
 
 /* One connection, to one node. */
@@ -249,7 +250,7 @@ void hf__conn_drop(struct hf__conn *conn, int error, const char *why, int64_t no
 /* The server that it leads to, without secrets. */
 void hf__conn_show_server(const struct hf__conn *conn, char *ret_text, size_t size);
 /* All requests of the greeting have been answered. */
-void hf__conn_up(struct hf__conn *conn, int64_t now);
+void hf__conn_on_greeted(struct hf__conn *conn, int64_t now);
 
 /* ---- greet.c ---- */
 /* Sends all requests of the greeting at once. */
@@ -264,9 +265,9 @@ void hf__greet_handle_reply(struct hf__conn *conn, struct hf__cmd *cmd, int64_t 
  */
 void hf__input_turn(struct hf__conn *conn, int64_t now);
 /* The command that the next reply is for, or NULL. */
-struct hf__cmd *hf__input_first(const struct hf__conn *conn);
+struct hf__cmd *hf__input_first_cmd(const struct hf__conn *conn);
 /* The command has its reply. */
-void hf__input_answered(struct hf__conn *conn, struct hf__cmd *cmd);
+void hf__input_finish_cmd(struct hf__conn *conn, struct hf__cmd *cmd);
 
 /* ---- master.c ---- */
 extern const struct hf__conn_user hf__master;
@@ -300,9 +301,9 @@ void hf__subs_turn(struct hf__conn *conn, int64_t now);
 void hf__subs_reroute(struct hf__redis *redis);
 void hf__subs_reroute_slot(struct hf__redis *redis, uint16_t slot);
 /* A node has ended a subscription to a channel of a shard, asked to or not. */
-void hf__subs_ended(struct hf__conn *conn, const char *channel, size_t length, int64_t now);
-void hf__subs_message(struct hf__conn *conn, const char *channel, size_t length, int64_t number,
-                      int64_t now);
+void hf__subs_on_ended(struct hf__conn *conn, const char *channel, size_t length, int64_t now);
+void hf__subs_on_message(struct hf__conn *conn, const char *channel, size_t length, int64_t number,
+                         int64_t now);
 /* The server has confirmed a SUBSCRIBE or UNSUBSCRIBE. */
 void hf__subs_confirm(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now);
 /* The server has refused it. True: for now, or because another node has the slot. */
@@ -329,7 +330,7 @@ bool hf__resolve_lacks(const struct hf__resolve *resolve, const struct hf__addre
  * filled.
  */
 int hf__resolve_take(struct hf__conn *conn, char *why, size_t size);
-bool hf__resolve_same(const struct hf__address *one, const struct hf__address *other);
+bool hf__resolve_is_same(const struct hf__address *one, const struct hf__address *other);
 /* "10.0.0.1:6379" or "[::1]:6379", as servers write it; empty for other families. */
 void hf__resolve_show(const struct hf__address *address, char *ret_text, size_t size);
 /* The address of a unix socket; false if its path is too long. */

@@ -8,7 +8,7 @@
 enum renew_group { PLAIN, READERS, GROUPS, PERMITS };
 
 /* Locks are a hash under their name, and so are groups, which are conflicts for locks. */
-enum family { LOCK = 1, GROUP };
+enum kind_family { LOCK = 1, GROUP };
 
 /* One holder at a time; waiters are not served in order. */
 #define ALONE .queues = true, .tokens = true, .notes = true, .renew_group = PLAIN, .family = LOCK

@@ -120,7 +120,7 @@ int hf__resolve_number(const char *host, int port, struct hf__address *ret_addre
 	return look_up(host, digits, AI_NUMERICHOST, ret_addresses, &found) ? 0 : found;
 }
 
-bool hf__resolve_same(const struct hf__address *one, const struct hf__address *other)
+bool hf__resolve_is_same(const struct hf__address *one, const struct hf__address *other)
 {
 	return one->length == other->length && memcmp(&one->bytes, &other->bytes, one->length) == 0;
 }
@@ -240,7 +240,7 @@ bool hf__resolve_lacks(const struct hf__resolve *resolve, const struct hf__addre
 	if (!hf__resolve_is_done(resolve))
 		return false;
 	for (int i = 0; i < resolve->found; i++)
-		if (hf__resolve_same(&resolve->address[i], address))
+		if (hf__resolve_is_same(&resolve->address[i], address))
 			return false;
 	return resolve->found > 0;
 }

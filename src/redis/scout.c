@@ -32,15 +32,15 @@ struct hf__scout {
 
 /* ---- the search ---- */
 
-static int count_places(const struct hf__scout *scout)
+static int count_nodes(const struct hf__scout *scout)
 {
 	return scout->seeds + hf__map_masters(scout->redis->cluster);
 }
 
 /* There may be fewer servers than when the current one was chosen. */
-static void set_place(struct hf__scout *scout)
+static void choose_node(struct hf__scout *scout)
 {
-	int current = scout->seek.current %= count_places(scout);
+	int current = scout->seek.current %= count_nodes(scout);
 	int known = current - scout->seeds;
 	struct hf__host server =
 		known < 0 ? scout->seed[current] : hf__map_master(scout->redis->cluster, known);
@@ -50,7 +50,7 @@ static void set_place(struct hf__scout *scout)
 
 static void contact(struct hf__scout *scout, int64_t now)
 {
-	set_place(scout);
+	choose_node(scout);
 	scout->asked = 0;
 	hf__seek_contact(&scout->seek, "node", scout->host, scout->port, now);
 }
@@ -63,13 +63,13 @@ static void give_up(struct hf__scout *scout, int64_t now)
 	snprintf(reason, sizeof reason, "%s: no node of the cluster answers: %s",
 	         scout->redis->config->shown, scout->seek.why);
 	hf__seek_rest(&scout->seek, now);
-	hf__core_link_failed(core, hf__core_link(core), scout->seek.error, reason, now);
+	hf__core_on_link_failed(core, hf__core_link(core), scout->seek.error, reason, now);
 }
 
 /* The node in use cannot help, so the next one is asked. */
 static void try_next(struct hf__scout *scout, int error, const char *why, int64_t now)
 {
-	enum hf__seek_step step = hf__seek_fail(&scout->seek, count_places(scout), error, why, now);
+	enum hf__seek_step step = hf__seek_fail(&scout->seek, count_nodes(scout), error, why, now);
 	if (step == HF__SEEK_GIVE_UP)
 		give_up(scout, now);
 	else if (step == HF__SEEK_CONTACT)
@@ -88,7 +88,7 @@ static bool is_of_no_use(struct hf__scout *scout)
 		scout->asked = 0;
 		return false;
 	}
-	return ++scout->asked > MOST_ASKED && count_places(scout) > 1;
+	return ++scout->asked > MOST_ASKED && count_nodes(scout) > 1;
 }
 
 static void ask(struct hf__scout *scout, int64_t now)
@@ -96,7 +96,7 @@ static void ask(struct hf__scout *scout, int64_t now)
 	static const char *const words[] = {"CLUSTER", "NODES"};
 	if (is_of_no_use(scout)) {
 		hf__conn_abandon(&scout->seek.conn, "it does not know the missing master", now);
-		scout->seek.current = (scout->seek.current + 1) % count_places(scout);
+		scout->seek.current = (scout->seek.current + 1) % count_nodes(scout);
 		contact(scout, now);
 		return;
 	}
@@ -107,33 +107,33 @@ static void ask(struct hf__scout *scout, int64_t now)
 
 /* ---- the connection ---- */
 
-static struct hf__scout *of(const struct hf__conn *conn)
+static struct hf__scout *scout_of(const struct hf__conn *conn)
 {
 	return hf__list_item(conn, struct hf__scout, seek.conn);
 }
 
 /* The probe is that of Redisson: both sides must decide alike. */
-static void up(struct hf__conn *conn, int64_t now)
+static void on_up(struct hf__conn *conn, int64_t now)
 {
 	static const char *const words[] = {"PUBSUB", "SHARDNUMSUB", "0"};
-	struct hf__scout *scout = of(conn);
+	struct hf__scout *scout = scout_of(conn);
 	if (!scout->has_probed && scout->redis->config->sharded == HF__SHARDED_AUTO)
 		hf__seek_ask(&scout->seek, &scout->probe, words, 3);
 	ask(scout, now);
 }
 
-static void down(struct hf__conn *conn, int error, const char *why, int64_t now)
+static void on_down(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
-	struct hf__scout *scout = of(conn);
+	struct hf__scout *scout = scout_of(conn);
 	scout->ask.in_flight = false;
 	scout->probe.in_flight = false;
 	if (!conn->abandoned)
 		try_next(scout, error, why, now);
 }
 
-static void failed(struct hf__conn *conn, int error, const char *why, int64_t now)
+static void on_failed(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
-	try_next(of(conn), error, why, now);
+	try_next(scout_of(conn), error, why, now);
 }
 
 static void refuse(struct hf__scout *scout, const char *text, size_t length, int64_t now)
@@ -180,7 +180,7 @@ static void handle_map(struct hf__scout *scout, const char *bytes, int64_t now)
 		              now);
 		return;
 	}
-	hf__seek_found(&scout->seek);
+	hf__seek_succeed(&scout->seek);
 }
 
 /*
@@ -207,10 +207,10 @@ static void handle_probe(struct hf__scout *scout, const char *bytes, int64_t now
 		              "+pubsub|shardnumsub, or set sharded=on or sharded=off");
 }
 
-static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
+static void on_reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
 {
-	struct hf__scout *scout = of(conn);
-	hf__input_answered(conn, cmd);
+	struct hf__scout *scout = scout_of(conn);
+	hf__input_finish_cmd(conn, cmd);
 	cmd->in_flight = false;
 	conn->failures = 0;
 	conn->answered = true;
@@ -220,19 +220,19 @@ static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes,
 		handle_probe(scout, bytes, now);
 }
 
-static void push(struct hf__conn *conn, const char *bytes, int64_t now)
+static void on_push(struct hf__conn *conn, const char *bytes, int64_t now)
 {
 	(void)conn;
 	(void)bytes;
 	(void)now;
 }
 
-static const struct hf__conn_user user = {.up = up,
-                                          .down = down,
-                                          .failed = failed,
-                                          .wants = hf__seek_wants,
-                                          .reply = reply,
-                                          .push = push};
+static const struct hf__conn_user user = {.on_up = on_up,
+                                          .on_down = on_down,
+                                          .on_failed = on_failed,
+                                          .is_wanted = hf__seek_is_wanted,
+                                          .on_reply = on_reply,
+                                          .on_push = on_push};
 
 /* ---- what the cluster calls ---- */
 
@@ -256,7 +256,7 @@ bool hf__scout_is_at(const struct hf__scout *scout, const struct hf__conn *conn)
 	if (scout->seek.conn.state != HF__CONN_UP)
 		return false;
 	for (int i = 0; i < conn->addresses; i++)
-		if (hf__resolve_same(&scout->seek.conn.worked, &conn->address[i]))
+		if (hf__resolve_is_same(&scout->seek.conn.worked, &conn->address[i]))
 			return true;
 	return scout->port == conn->port_number && strcmp(scout->host, conn->host) == 0;
 }

@@ -58,7 +58,7 @@ static void forget_round(struct hf__seek *seek)
 	seek->was_slow = false;
 }
 
-void hf__seek_found(struct hf__seek *seek)
+void hf__seek_succeed(struct hf__seek *seek)
 {
 	seek->has_answered = true;
 	seek->began_at = 0;
@@ -140,7 +140,7 @@ bool hf__seek_turn(struct hf__seek *seek, int64_t now)
 	return true;
 }
 
-bool hf__seek_wants(const struct hf__conn *conn)
+bool hf__seek_is_wanted(const struct hf__conn *conn)
 {
 	(void)conn;
 	return false;

@@ -38,7 +38,7 @@ void hf__seek_contact(struct hf__seek *seek, const char *kind, const char *host,
 /* Asks the server in use, unless it still owes the answer. */
 void hf__seek_ask(struct hf__seek *seek, struct hf__cmd *cmd, const char *const *words, int n);
 /* The server in use has said what is sought. */
-void hf__seek_found(struct hf__seek *seek);
+void hf__seek_succeed(struct hf__seek *seek);
 /* The server in use cannot help: the next of this many servers becomes the current one. */
 enum hf__seek_step hf__seek_fail(struct hf__seek *seek, int servers, int error, const char *why,
                                  int64_t now);
@@ -48,6 +48,6 @@ int64_t hf__seek_due(const struct hf__seek *seek);
 /* Whether it is time to ask, or to contact, the server in use. */
 bool hf__seek_turn(struct hf__seek *seek, int64_t now);
 /* What follows a failure is decided here, not by the connection. */
-bool hf__seek_wants(const struct hf__conn *conn);
+bool hf__seek_is_wanted(const struct hf__conn *conn);
 
 #endif

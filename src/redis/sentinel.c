@@ -37,7 +37,7 @@ struct hf__sentinel {
 	struct server master; /* as it was named last */
 };
 
-static bool same_server(const struct server *one, const struct server *other)
+static bool is_same_server(const struct server *one, const struct server *other)
 {
 	return one->port == other->port && strcmp(one->name, other->name) == 0;
 }
@@ -66,8 +66,8 @@ static void give_up(struct hf__sentinel *sentinel, int64_t now)
 			hf__log_write(redis->core, HF_LOG_WARN, "%s", reason);
 		sentinel->is_missing = true;
 	} else {
-		hf__core_link_failed(redis->core, redis->master.link, sentinel->seek.error, reason,
-		                     now);
+		hf__core_on_link_failed(redis->core, redis->master.link, sentinel->seek.error,
+		                        reason, now);
 	}
 }
 
@@ -90,8 +90,8 @@ static void take_master(struct hf__sentinel *sentinel, struct server *named, int
 	struct hf__redis *redis = sentinel->redis;
 	hf__nat_apply(redis->config->nat, named->name, sizeof named->name, &named->port);
 	char why[2 * NAME_SIZE + 80];
-	bool is_new = !same_server(named, &sentinel->master);
-	hf__seek_found(&sentinel->seek);
+	bool is_new = !is_same_server(named, &sentinel->master);
+	hf__seek_succeed(&sentinel->seek);
 	if (sentinel->is_missing)
 		hf__log_write(redis->core, HF_LOG_INFO, "%s names the master '%.60s' again",
 		              sentinel->seek.shown, redis->config->master_name);
@@ -164,7 +164,7 @@ static void learn_one(struct hf__sentinel *sentinel, const char *bytes, uint32_t
 		return;
 	hf__nat_apply(sentinel->redis->config->nat, server.name, sizeof server.name, &server.port);
 	for (int i = 0; i < sentinel->known_count; i++)
-		if (same_server(&sentinel->known[i], &server))
+		if (is_same_server(&sentinel->known[i], &server))
 			return;
 	sentinel->known[sentinel->known_count++] = server;
 }
@@ -220,7 +220,7 @@ static void handle_switch(struct hf__sentinel *sentinel, const char *text, size_
 
 /* ---- the connection ---- */
 
-static struct hf__sentinel *of(const struct hf__conn *conn)
+static struct hf__sentinel *sentinel_of(const struct hf__conn *conn)
 {
 	return conn->redis->sentinel;
 }
@@ -237,9 +237,9 @@ static void ask(struct hf__sentinel *sentinel, int64_t now)
 }
 
 /* Without memory the poll does what the other two are for, only later. */
-static void up(struct hf__conn *conn, int64_t now)
+static void on_up(struct hf__conn *conn, int64_t now)
 {
-	struct hf__sentinel *sentinel = of(conn);
+	struct hf__sentinel *sentinel = sentinel_of(conn);
 	const char *others[] = {"SENTINEL", "SENTINELS", sentinel->redis->config->master_name};
 	/* The Sentinel that leads a failover names the new master before announcing the switch. */
 	const char *switches[] = {"SUBSCRIBE", "+switch-master", "+failover-state-reconf-slaves"};
@@ -256,9 +256,9 @@ static void forget_requests(struct hf__sentinel *sentinel)
 		cmds[i]->in_flight = false;
 }
 
-static void down(struct hf__conn *conn, int error, const char *why, int64_t now)
+static void on_down(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
-	struct hf__sentinel *sentinel = of(conn);
+	struct hf__sentinel *sentinel = sentinel_of(conn);
 	/* The list may be too long, and then those of the other Sentinels are as well. */
 	if (error == HF_EPROTOCOL && !sentinel->ask.in_flight && sentinel->learn.in_flight)
 		sentinel->skips_learning = true;
@@ -267,9 +267,9 @@ static void down(struct hf__conn *conn, int error, const char *why, int64_t now)
 		try_next(sentinel, error, why, now);
 }
 
-static void failed(struct hf__conn *conn, int error, const char *why, int64_t now)
+static void on_failed(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
-	try_next(of(conn), error, why, now);
+	try_next(sentinel_of(conn), error, why, now);
 }
 
 static void refuse(struct hf__sentinel *sentinel, const char *text, size_t length, int64_t now)
@@ -283,11 +283,11 @@ static void refuse(struct hf__sentinel *sentinel, const char *text, size_t lengt
 	hf__conn_drop(&sentinel->seek.conn, error, why, now);
 }
 
-static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
+static void on_reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
 {
-	struct hf__sentinel *sentinel = of(conn);
+	struct hf__sentinel *sentinel = sentinel_of(conn);
 	const struct hf__resp_node *root = &conn->resp.node[0];
-	hf__input_answered(conn, cmd);
+	hf__input_finish_cmd(conn, cmd);
 	cmd->in_flight = false;
 	conn->failures = 0;
 	if (cmd == &sentinel->ask && root->type == HF__RESP_ERROR)
@@ -299,13 +299,13 @@ static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes,
 	/* A Sentinel that refuses the subscription is still asked every second. */
 }
 
-static void push(struct hf__conn *conn, const char *bytes, int64_t now)
+static void on_push(struct hf__conn *conn, const char *bytes, int64_t now)
 {
-	struct hf__sentinel *sentinel = of(conn);
+	struct hf__sentinel *sentinel = sentinel_of(conn);
 	const struct hf__resp *resp = &conn->resp;
 	if (resp->nodes >= 2 && hf__resp_text_is(resp, bytes, 1, "subscribe") &&
 	    sentinel->subscribe.in_flight) {
-		hf__input_answered(conn, &sentinel->subscribe);
+		hf__input_finish_cmd(conn, &sentinel->subscribe);
 		sentinel->subscribe.in_flight = false;
 	} else if (resp->nodes >= 4 && hf__resp_text_is(resp, bytes, 1, "message") &&
 	           resp->node[3].type == HF__RESP_STRING) {
@@ -317,12 +317,12 @@ static void push(struct hf__conn *conn, const char *bytes, int64_t now)
 	}
 }
 
-static const struct hf__conn_user user = {.up = up,
-                                          .down = down,
-                                          .failed = failed,
-                                          .wants = hf__seek_wants,
-                                          .reply = reply,
-                                          .push = push};
+static const struct hf__conn_user user = {.on_up = on_up,
+                                          .on_down = on_down,
+                                          .on_failed = on_failed,
+                                          .is_wanted = hf__seek_is_wanted,
+                                          .on_reply = on_reply,
+                                          .on_push = on_push};
 
 /* ---- what the backend calls ---- */
 

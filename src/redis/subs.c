@@ -15,7 +15,7 @@ struct channel_key {
 	size_t length;
 };
 
-static bool same_channel(const struct hf__table_link *link, const void *key)
+static bool is_same_channel(const struct hf__table_link *link, const void *key)
 {
 	const struct hf__sub *sub = hf__table_item(link, struct hf__sub, by_channel);
 	const struct channel_key *want = key;
@@ -28,7 +28,7 @@ static struct hf__sub *find_sub(struct hf__redis *redis, const struct hf__conn *
 {
 	struct channel_key key = {.conn = conn, .text = channel, .length = length};
 	uint32_t hash = hf__table_hash(&redis->subs, channel, length);
-	struct hf__table_link *link = hf__table_find(&redis->subs, hash, same_channel, &key);
+	struct hf__table_link *link = hf__table_find(&redis->subs, hash, is_same_channel, &key);
 	return link ? hf__table_item(link, struct hf__sub, by_channel) : NULL;
 }
 
@@ -273,7 +273,7 @@ void hf__subs_reroute_slot(struct hf__redis *redis, uint16_t slot)
 	move_all(&moving);
 }
 
-void hf__subs_ended(struct hf__conn *conn, const char *channel, size_t length, int64_t now)
+void hf__subs_on_ended(struct hf__conn *conn, const char *channel, size_t length, int64_t now)
 {
 	struct hf__sub *sub = find_sub(conn->redis, conn, channel, length);
 	if (!sub || !sub->subscribed)
@@ -306,8 +306,8 @@ static void wake_all(struct hf__redis *redis, struct hf__sub *sub, int64_t numbe
 		              now);
 }
 
-void hf__subs_message(struct hf__conn *conn, const char *channel, size_t length, int64_t number,
-                      int64_t now)
+void hf__subs_on_message(struct hf__conn *conn, const char *channel, size_t length, int64_t number,
+                         int64_t now)
 {
 	struct hf__sub *sub = find_sub(conn->redis, conn, channel, length);
 	if (sub)
@@ -330,7 +330,7 @@ static bool handle_refusal(struct hf__redis *redis, struct hf__sub *sub, const c
 	while (!hf__list_empty(&sub->watches)) {
 		struct hf__watch *watch = hf__list_item(sub->watches.next, struct hf__watch, link);
 		hf__list_remove(&watch->link);
-		hf__core_watch_failed(redis->core, watch, number, error, length, now);
+		hf__core_on_watch_failed(redis->core, watch, number, error, length, now);
 	}
 	return false;
 }

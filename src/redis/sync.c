@@ -30,7 +30,7 @@
 #include <string.h>
 
 /* Where a command is; kept in the backend's fields of it, which begin as 0. */
-enum step {
+enum sync_step {
 	STEP_ELSEWHERE, /* not here: it was not taken for lack of memory */
 	STEP_COLLECTED,
 	STEP_SENT,     /* its renewal is in flight */
@@ -55,24 +55,24 @@ struct hf__sync {
 	char shown[300];
 };
 
-static struct hf__sync *of(struct hf__conn *conn)
+static struct hf__sync *sync_of(struct hf__conn *conn)
 {
 	return hf__list_item(conn, struct hf__sync, conn);
 }
 
-static void put_into(struct hf__list *list, struct hf__cmd *cmd, enum step step)
+static void put_into(struct hf__list *list, struct hf__cmd *cmd, enum sync_step step)
 {
 	hf__list_add(list, &cmd->link);
 	cmd->backend.step = step;
 }
 
-static void move(struct hf__cmd *cmd, struct hf__list *list, enum step step)
+static void move(struct hf__cmd *cmd, struct hf__list *list, enum sync_step step)
 {
 	hf__list_remove(&cmd->link);
 	put_into(list, cmd, step);
 }
 
-static void move_all(struct hf__list *from, struct hf__list *to, enum step step)
+static void move_all(struct hf__list *from, struct hf__list *to, enum sync_step step)
 {
 	while (!hf__list_empty(from))
 		move(hf__list_item(from->next, struct hf__cmd, link), to, step);
@@ -103,7 +103,7 @@ static void answer_all(struct hf__sync *sync, struct hf__list *list,
 		answer_one(sync, hf__list_item(taken.next, struct hf__cmd, link), answer, now);
 }
 
-static struct hf__answer failure(enum hf__outcome outcome, int error, const char *text)
+static struct hf__answer make_failure(enum hf__outcome outcome, int error, const char *text)
 {
 	return (struct hf__answer){
 		.outcome = outcome, .error = error, .text = text, .length = strlen(text)};
@@ -156,7 +156,7 @@ static bool send_renewal(struct hf__sync *sync, struct hf__cmd *cmd, int64_t now
  */
 static void send_collected(struct hf__sync *sync, int64_t now)
 {
-	struct hf__answer no_room = failure(HF__UNSENT, HF_ENOMEM, "no memory for a command");
+	struct hf__answer no_room = make_failure(HF__UNSENT, HF_ENOMEM, "no memory for a command");
 	struct hf__list taken;
 	int32_t replicas = 0;
 	bool is_sent = false;
@@ -254,7 +254,7 @@ static void handle_early(struct hf__sync *sync, const char *bytes, int64_t now)
 	}
 	if (is_noscript(&sync->conn, early, bytes))
 		sync->known &= ~bit_of(early);
-	hf__input_answered(&sync->conn, early);
+	hf__input_finish_cmd(&sync->conn, early);
 	if (answer.outcome == HF__DONE) {
 		early->backend.step = STEP_PROVEN;
 		move_all(&sync->pending, &sync->proven, STEP_PROVEN);
@@ -297,14 +297,14 @@ static void handle_renewal(struct hf__sync *sync, struct hf__cmd *cmd, const cha
 	bool unwanted = cmd->backend.step == STEP_UNWANTED;
 	if (is_noscript(conn, cmd, bytes) && !unwanted) {
 		/* It was not executed, so the WAIT in flight is not about it: the next one is. */
-		hf__input_answered(conn, cmd);
+		hf__input_finish_cmd(conn, cmd);
 		sync->known &= ~bit_of(cmd);
 		put_into(&sync->collected, cmd, STEP_COLLECTED);
 		doubt_pending(sync);
 	} else if (!hf__verbs_decode(conn, cmd, bytes, &answer, NULL)) {
 		hf__conn_drop(conn, HF_EPROTOCOL, "the reply does not fit the request", now);
 	} else {
-		hf__input_answered(conn, cmd);
+		hf__input_finish_cmd(conn, cmd);
 		sync->known |= bit_of(cmd);
 		doubt_demoted(conn, bytes, &answer);
 		put_off_redirected(conn, bytes, &answer, now);
@@ -327,13 +327,13 @@ static struct hf__answer read_refusal(const char *text, size_t length)
 	if (hf__refusal_is_demotion(text, length) || memmem(text, length, "replica instances", 17))
 		answer.outcome = HF__UNKNOWN;
 	else if (memmem(text, length, "nknown command", 14))
-		answer = failure(HF__FAILED, HF_ENOTSUP,
-		                 "the server does not have the command WAIT, so it cannot say "
-		                 "which replicas have the grant; use replicas = 0");
+		answer = make_failure(HF__FAILED, HF_ENOTSUP,
+		                      "the server does not have the command WAIT, so it cannot say "
+		                      "which replicas have the grant; use replicas = 0");
 	else if (answer.error == HF_EDENIED)
-		answer = failure(HF__FAILED, HF_EDENIED,
-		                 "the user may not run WAIT, so it is not known which "
-		                 "replicas have the grant; its ACL needs +wait");
+		answer = make_failure(HF__FAILED, HF_EDENIED,
+		                      "the user may not run WAIT, so it is not known which "
+		                      "replicas have the grant; its ACL needs +wait");
 	return answer;
 }
 
@@ -362,9 +362,9 @@ static void handle_wait(struct hf__sync *sync, const char *bytes, int64_t now)
 	answer_all(sync, &sync->proven, &answer, now);
 }
 
-static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
+static void on_reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
 {
-	struct hf__sync *sync = of(conn);
+	struct hf__sync *sync = sync_of(conn);
 	conn->answered = true;
 	conn->failures = 0;
 	if (cmd == &sync->wait)
@@ -378,16 +378,16 @@ static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes,
 /* ---- the connection ---- */
 
 /* The turn that made the connection sends what was collected. */
-static void up(struct hf__conn *conn, int64_t now)
+static void on_up(struct hf__conn *conn, int64_t now)
 {
 	(void)conn;
 	(void)now;
 }
 
-static void down(struct hf__conn *conn, int error, const char *why, int64_t now)
+static void on_down(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
-	struct hf__sync *sync = of(conn);
-	struct hf__answer unknown = failure(HF__UNKNOWN, error, why);
+	struct hf__sync *sync = sync_of(conn);
+	struct hf__answer unknown = make_failure(HF__UNKNOWN, error, why);
 	sync->wait.in_flight = false;
 	sync->known = 0;
 	hf__list_remove(&sync->early.link); /* it is not the core's */
@@ -397,30 +397,34 @@ static void down(struct hf__conn *conn, int error, const char *why, int64_t now)
 }
 
 /* Attempts in a row mostly fail for the same reason, which is logged once. */
-static void failed(struct hf__conn *conn, int error, const char *why, int64_t now)
+static void on_failed(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
-	struct hf__sync *sync = of(conn);
-	struct hf__answer unsent = failure(HF__UNSENT, error, why);
+	struct hf__sync *sync = sync_of(conn);
+	struct hf__answer unsent = make_failure(HF__UNSENT, error, why);
 	if (conn->failures == 1)
 		hf__log_write(sync->redis->core, HF_LOG_WARN, "replicas cannot be asked: %s", why);
 	answer_all(sync, &sync->collected, &unsent, now);
 }
 
-static bool wants(const struct hf__conn *conn)
+static bool is_wanted(const struct hf__conn *conn)
 {
 	const struct hf__sync *sync = hf__list_item(conn, struct hf__sync, conn);
 	return !conn->abandoned && !hf__list_empty(&sync->collected);
 }
 
-static void push(struct hf__conn *conn, const char *bytes, int64_t now)
+static void on_push(struct hf__conn *conn, const char *bytes, int64_t now)
 {
 	(void)conn;
 	(void)bytes;
 	(void)now;
 }
 
-static const struct hf__conn_user user = {
-	.up = up, .down = down, .failed = failed, .wants = wants, .reply = reply, .push = push};
+static const struct hf__conn_user user = {.on_up = on_up,
+                                          .on_down = on_down,
+                                          .on_failed = on_failed,
+                                          .is_wanted = is_wanted,
+                                          .on_reply = on_reply,
+                                          .on_push = on_push};
 
 /* To the very address that the master's connection has, which needs no look-up. */
 static void follow_master(struct hf__sync *sync)
@@ -484,7 +488,7 @@ int hf__sync_submit(struct hf__conn *master, struct hf__cmd *cmd)
 
 bool hf__sync_withdraw(struct hf__cmd *cmd)
 {
-	switch ((enum step)cmd->backend.step) {
+	switch ((enum sync_step)cmd->backend.step) {
 	case STEP_COLLECTED:
 	case STEP_PENDING:
 	case STEP_PROVEN: hf__list_remove(&cmd->link); return true;
@@ -495,7 +499,7 @@ bool hf__sync_withdraw(struct hf__cmd *cmd)
 
 void hf__sync_drop(struct hf__sync *sync, const char *why, int64_t now)
 {
-	struct hf__answer unsent = failure(HF__UNSENT, HF_EUNREACHABLE, why);
+	struct hf__answer unsent = make_failure(HF__UNSENT, HF_EUNREACHABLE, why);
 	if (!sync)
 		return;
 	hf__conn_abandon(&sync->conn, why, now);

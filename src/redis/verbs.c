@@ -34,7 +34,8 @@ struct choice {
 	struct hf__entry entry;
 };
 
-static struct hf__renew_item item_of(const struct hf__cmd *cmd, uint16_t i)
+/* Inline, because every command passes here, and on its own the compiler would call it. */
+static inline struct hf__renew_item item_of(const struct hf__cmd *cmd, uint16_t i)
 {
 	struct hf__renew_item own = {
 		.lock = cmd->lock, .wire = cmd->wire, .lease_ms = cmd->lease_ms};

@@ -25,7 +25,7 @@ static void on_looked(struct hf__zk *zk, struct hf__zk_request *request, int64_t
 		return;
 	struct hf__cmd *cmd = request->cmd;
 	if (request->rc != ZOK && request->rc != ZNONODE) {
-		hf__zk_answer_failed(zk, cmd, request->rc, "cannot read the lock's nodes", now);
+		hf__zk_answer_rc(zk, cmd, request->rc, "cannot read the lock's nodes", now);
 		return;
 	}
 	const struct hf__node *own = hf__node_find(zk, cmd->lock, cmd->wire);
@@ -68,11 +68,11 @@ static void on_reached(struct hf__zk *zk, struct hf__zk_request *request, int64_
 	if (!request->last)
 		return;
 	if (request->rc != ZOK && request->rc != ZNONODE)
-		hf__zk_answer_failed(zk, request->cmd, request->rc,
-		                     request->cmd->verb == HF__REVOKE
-		                             ? "cannot write to the holder's node"
-		                             : "cannot delete the lock's node",
-		                     now);
+		hf__zk_answer_rc(zk, request->cmd, request->rc,
+		                 request->cmd->verb == HF__REVOKE
+		                         ? "cannot write to the holder's node"
+		                         : "cannot delete the lock's node",
+		                 now);
 	else
 		hf__zk_answer_count(zk, request->cmd, request->cmd->backend.step, now);
 }
@@ -102,7 +102,7 @@ static void on_listed_to_reach(struct hf__zk *zk, struct hf__zk_request *request
 	struct hf__cmd *cmd = request->cmd;
 	size_t holders = holders_of(cmd->lock, request);
 	if (request->rc != ZOK && request->rc != ZNONODE) {
-		hf__zk_answer_failed(zk, cmd, request->rc, "cannot read the lock's nodes", now);
+		hf__zk_answer_rc(zk, cmd, request->rc, "cannot read the lock's nodes", now);
 		return;
 	}
 	if (holders == 0) {
@@ -124,7 +124,7 @@ static void on_listed_to_drop(struct hf__zk *zk, struct hf__zk_request *request,
 		return;
 	struct hf__cmd *cmd = request->cmd;
 	if (request->rc != ZOK && request->rc != ZNONODE) {
-		hf__zk_answer_failed(zk, cmd, request->rc, "cannot read the lock's nodes", now);
+		hf__zk_answer_rc(zk, cmd, request->rc, "cannot read the lock's nodes", now);
 		return;
 	}
 	size_t i = holders_of(cmd->lock, request);
@@ -155,7 +155,7 @@ static void on_token(struct hf__zk *zk, struct hf__zk_request *request, int64_t 
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc != ZOK && request->rc != ZNONODE)
-		hf__zk_answer_failed(zk, request->cmd, request->rc, "cannot read the token", now);
+		hf__zk_answer_rc(zk, request->cmd, request->rc, "cannot read the token", now);
 	else
 		hf__zk_answer_count(zk, request->cmd, request->rc == ZOK ? request->stat.czxid : 0,
 		                    now);
@@ -170,7 +170,7 @@ static void on_listed_for_token(struct hf__zk *zk, struct hf__zk_request *reques
 	struct hf__cmd *cmd = request->cmd;
 	size_t n = request->count;
 	if (request->rc != ZOK && request->rc != ZNONODE) {
-		hf__zk_answer_failed(zk, cmd, request->rc, "cannot read the token", now);
+		hf__zk_answer_rc(zk, cmd, request->rc, "cannot read the token", now);
 		return;
 	}
 	hf__queue_sort(request->names, n);

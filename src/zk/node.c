@@ -109,7 +109,7 @@ struct node_key {
 	uint64_t wire;
 };
 
-static bool same_node(const struct hf__table_link *link, const void *key)
+static bool is_same_node(const struct hf__table_link *link, const void *key)
 {
 	const struct hf__node *node = hf__table_item(link, struct hf__node, by_wire);
 	const struct node_key *want = key;
@@ -125,7 +125,7 @@ struct hf__node *hf__node_find(struct hf__zk *zk, const struct hf__lock *lock, u
 {
 	struct node_key key = {.lock = lock, .wire = wire};
 	struct hf__table_link *link =
-		hf__table_find(&zk->nodes, hash_wire(zk, wire), same_node, &key);
+		hf__table_find(&zk->nodes, hash_wire(zk, wire), is_same_node, &key);
 	return link ? hf__table_item(link, struct hf__node, by_wire) : NULL;
 }
 
@@ -253,7 +253,7 @@ void hf__node_fail_rc(const struct hf__zk *zk, struct hf__node *node, int rc)
 	}
 }
 
-static void hold(struct hf__zk *zk, struct hf__node *node, int64_t now)
+static void make_held(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	hf__node_change(node, HF__ON_GRANTED);
 	if (!node->watched)
@@ -273,11 +273,11 @@ void hf__node_grant(struct hf__zk *zk, struct hf__node *node, int64_t now)
 	 */
 	if (zk->proof.sure_at < cmd->sent_at)
 		cmd->sent_at = zk->proof.sure_at;
-	hold(zk, node, now);
+	make_held(zk, node, now);
 	for (uint16_t i = 0; i < cmd->items; i++) {
 		struct hf__node *other = hf__node_find(zk, cmd->lock, cmd->wire + i);
 		if (other)
-			hold(zk, other, now);
+			make_held(zk, other, now);
 	}
 	hf__zk_answer_soon(zk, cmd, HF__GRANTED);
 }
@@ -377,5 +377,5 @@ void hf__node_fail_leftover(struct hf__zk *zk, struct hf__node *node, int rc, co
 	} else {
 		hf__node_unclaim_permits(zk, cmd);
 	}
-	hf__zk_answer_failed(zk, cmd, rc, what, now);
+	hf__zk_answer_rc(zk, cmd, rc, what, now);
 }

@@ -114,7 +114,7 @@ static void open_handle(struct hf__zk *zk, struct hf__session *session)
 {
 	zk->library.set_log_level((ZooLogLevel)0);
 	session->handle = hf__library_open(&zk->library, &zk->servers, on_session, session);
-	/* By default the library looks up the hosts in every turn of its loop. */
+	/* By default the library looks up the hosts in every pass of its loop. */
 	if (session->handle)
 		(void)zk->library.set_delay(session->handle, -1);
 }

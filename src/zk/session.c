@@ -18,7 +18,7 @@ static void fail_for(struct hf__zk *zk, int error, const char *why, int64_t paus
 {
 	snprintf(zk->why, sizeof zk->why, "%s", why);
 	zk->probe_at = now + pause_ms;
-	hf__core_link_failed(zk->core, hf__core_link(zk->core), error, zk->why, now);
+	hf__core_on_link_failed(zk->core, hf__core_link(zk->core), error, zk->why, now);
 }
 
 static void fail(struct hf__zk *zk, int error, const char *why, int64_t now)
@@ -104,19 +104,19 @@ static void answer_unknown(struct hf__zk *zk, int64_t now)
 	}
 }
 
-static void link_down(struct hf__zk *zk, int error, const char *why, int64_t now)
+static void take_link_down(struct hf__zk *zk, int error, const char *why, int64_t now)
 {
 	if (why != zk->why)
 		snprintf(zk->why, sizeof zk->why, "%s", why);
 	zk->doubted = false;
 	if (zk->state == HF__SESSION_UP)
-		hf__core_link_down(zk->core, hf__core_link(zk->core), error, zk->why, now);
+		hf__core_on_link_down(zk->core, hf__core_link(zk->core), error, zk->why, now);
 	zk->state = HF__SESSION_WAITING;
 	zk->connect_by = hf__clock_after(now, zk->config->connect_timeout_ms);
 	answer_unknown(zk, now);
 }
 
-static void link_up(struct hf__zk *zk, int64_t now)
+static void bring_link_up(struct hf__zk *zk, int64_t now)
 {
 	zk->state = HF__SESSION_UP;
 	zk->was_up = true;
@@ -126,7 +126,7 @@ static void link_up(struct hf__zk *zk, int64_t now)
 	int64_t session_ms = zk->library.recv_timeout(zk->session->handle);
 	hf__proof_begin(&zk->proof, session_ms);
 	hf__core_set_watchdog(zk->core, hf__proof_lease(session_ms));
-	hf__core_link_up(zk->core, hf__core_link(zk->core), now);
+	hf__core_on_link_up(zk->core, hf__core_link(zk->core), now);
 }
 
 static void refuse_chroot(struct hf__zk *zk, int rc, int64_t now)
@@ -149,7 +149,7 @@ static void on_probed(struct hf__zk *zk, struct hf__zk_request *request, int64_t
 	if (zk->state != HF__SESSION_PROBING)
 		return;
 	if (request->rc == ZOK || (request->rc == ZNONODE && zk->config->chroot[0] == 0)) {
-		link_up(zk, now);
+		bring_link_up(zk, now);
 	} else if (request->rc == ZNONODE || request->rc == ZNOAUTH) {
 		refuse_chroot(zk, request->rc, now);
 	} else {
@@ -194,7 +194,7 @@ static void probe(struct hf__zk *zk, int64_t now)
 /* The session has ended, and with it everything that belonged to it. */
 static void drop_session(struct hf__zk *zk, int error, const char *why, int64_t now)
 {
-	link_down(zk, error, why, now);
+	take_link_down(zk, error, why, now);
 	hf__watcher_drop_all(zk);
 	hf__node_lose_all(zk, now);
 	hf__proof_reset(&zk->proof);
@@ -264,8 +264,8 @@ static void take_news(struct hf__zk *zk, int64_t now)
 	if (session->suspended) {
 		session->suspended = false;
 		if (zk->state == HF__SESSION_UP || zk->state == HF__SESSION_PROBING)
-			link_down(zk, HF_EUNREACHABLE, "the connection to the server was lost",
-			          now);
+			take_link_down(zk, HF_EUNREACHABLE, "the connection to the server was lost",
+			               now);
 		if (is_useless(zk, now)) {
 			hf__session_replace(
 				zk, "every connection of the session ended before the first answer",
@@ -313,7 +313,7 @@ void hf__session_turn(struct hf__zk *zk, int64_t now)
 	if (is_wanted(zk))
 		hf__session_want(zk, now);
 	if (zk->doubted) {
-		link_down(zk, HF_EUNREACHABLE, zk->why, now);
+		take_link_down(zk, HF_EUNREACHABLE, zk->why, now);
 		zk->probe_at = now + PROBE_MS;
 	}
 	if (zk->state == HF__SESSION_WAITING && zk->session && now >= zk->probe_at) {

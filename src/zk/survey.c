@@ -179,7 +179,7 @@ static void fail_rc(struct hf__zk *zk, struct hf__survey *at, int rc, int64_t no
 {
 	struct hf__cmd *cmd = at->cmd;
 	free_survey(zk, at);
-	hf__zk_answer_failed(zk, cmd, rc, "cannot read the lock's nodes", now);
+	hf__zk_answer_rc(zk, cmd, rc, "cannot read the lock's nodes", now);
 }
 
 static struct hf__zk_request *new_survey_request(struct hf__zk *zk, struct hf__survey *at,

@@ -89,7 +89,7 @@ static void on_counted(struct hf__zk *zk, struct hf__zk_request *request, int64_
 	int64_t total = zk_lock ? zk_lock->total : 0;
 	int64_t taken = (int64_t)request->count;
 	if (request->rc != ZOK && request->rc != ZNONODE)
-		hf__zk_answer_failed(zk, cmd, request->rc, "cannot list the leases", now);
+		hf__zk_answer_rc(zk, cmd, request->rc, "cannot list the leases", now);
 	else if (cmd->verb == HF__PERMITS_ACQUIRED)
 		hf__zk_answer_count(zk, cmd, taken, now);
 	else
@@ -144,9 +144,9 @@ static void on_total_folders(struct hf__zk *zk, struct hf__zk_request *request, 
 	if (request->rc == ZOK)
 		send_total(zk, request->cmd);
 	else
-		hf__zk_answer_failed(
-			zk, request->cmd, request->rc,
-			"cannot create the folder of the node with the number of permits", now);
+		hf__zk_answer_rc(zk, request->cmd, request->rc,
+		                 "cannot create the folder of the node with the number of permits",
+		                 now);
 }
 
 /* The node was created or set. A repeat finds what the first one did. */
@@ -171,7 +171,7 @@ static void on_written(struct hf__zk *zk, struct hf__zk_request *request, int64_
 	else if (request->rc == ZNODEEXISTS || request->rc == ZBADVERSION)
 		send_total(zk, cmd); /* somebody else was faster */
 	else
-		hf__zk_answer_failed(zk, cmd, request->rc, "cannot set the number of permits", now);
+		hf__zk_answer_rc(zk, cmd, request->rc, "cannot set the number of permits", now);
 }
 
 static void write_total(struct hf__zk *zk, struct hf__cmd *cmd, int32_t total, int version,

@@ -13,7 +13,7 @@ struct watch_key {
 	bool children;
 };
 
-static bool same_watcher(const struct hf__table_link *link, const void *key)
+static bool is_same_watcher(const struct hf__table_link *link, const void *key)
 {
 	const struct hf__watcher *watcher = hf__table_item(link, struct hf__watcher, by_path);
 	const struct watch_key *want = key;
@@ -43,7 +43,7 @@ static struct hf__table_link *find_watcher(const struct hf__zk *zk, const struct
                                            uint32_t *ret_hash)
 {
 	*ret_hash = hf__table_hash(&zk->watchers, key->path, strlen(key->path));
-	return hf__table_find(&zk->watchers, *ret_hash, same_watcher, key);
+	return hf__table_find(&zk->watchers, *ret_hash, is_same_watcher, key);
 }
 
 struct hf__watcher *hf__watcher_at(struct hf__zk *zk, const char *path, bool children)

@@ -150,7 +150,7 @@ static void want_link(void *backend, struct hf__link *link)
 }
 
 /* Names are paths here. */
-static const char *fault(const char *name)
+static const char *find_fault(const char *name)
 {
 	assert(name);
 	for (const char *part = name;; part = strchr(part, '/') + 1) {
@@ -173,8 +173,8 @@ static void forget(void *backend, const struct hf__lock *lock)
 		hf__zk_lock_free(zk, zk_lock);
 }
 
-static void identity(void *backend, const struct hf__lock *lock, uint64_t wire, char *ret_text,
-                     size_t size)
+static void write_identity(void *backend, const struct hf__lock *lock, uint64_t wire,
+                           char *ret_text, size_t size)
 {
 	assert(backend && lock && wire && ret_text && size > 0);
 	const struct hf__node *node = hf__node_find(backend, lock, wire);
@@ -182,7 +182,7 @@ static void identity(void *backend, const struct hf__lock *lock, uint64_t wire, 
 	snprintf(ret_text, size, "%s", !node ? "" : plain ? hf__lock_name(lock) : node->name);
 }
 
-static int64_t due(void *backend)
+static int64_t next_due(void *backend)
 {
 	assert(backend);
 	const struct hf__zk *zk = backend;
@@ -201,7 +201,7 @@ static int64_t due(void *backend)
 	return at;
 }
 
-static bool busy(void *backend)
+static bool is_busy(void *backend)
 {
 	assert(backend);
 	const struct hf__zk *zk = backend;
@@ -209,7 +209,7 @@ static bool busy(void *backend)
 	       !hf__list_empty(&zk->waiting) || !hf__list_empty(&zk->ready);
 }
 
-static const struct hf__list *waiting(void *backend)
+static const struct hf__list *list_waiting(void *backend)
 {
 	assert(backend);
 	return &((const struct hf__zk *)backend)->waiting;
@@ -349,7 +349,7 @@ static void close_link(void *backend)
 }
 
 /* The library does not show its descriptors; the child closes them when it exits. */
-static void forked(void *backend)
+static void close_in_child(void *backend)
 {
 	assert(backend);
 	(void)backend;
@@ -383,15 +383,15 @@ static const struct hf__backend_ops ops = {
 	.unwatch = unwatch,
 	.want_link = want_link,
 	.traits = hf__zk_kinds_traits,
-	.fault = fault,
+	.find_fault = find_fault,
 	.forget = forget,
-	.identity = identity,
-	.due = due,
+	.write_identity = write_identity,
+	.due = next_due,
 	.turn = turn,
-	.busy = busy,
-	.waiting = waiting,
+	.is_busy = is_busy,
+	.list_waiting = list_waiting,
 	.close = close_link,
-	.forked = forked,
+	.close_in_child = close_in_child,
 	.free = free_zk,
 };
 

@@ -199,7 +199,7 @@ struct hf__session {
 	/* What the library has reported since the last turn. */
 	bool connected, suspended, expired, auth_failed;
 	uint32_t losses; /* of connections, since it was last up */
-	/* Guarded by the backend's door. */
+	/* Protected by the backend's door. */
 	bool busy; /* a thread is opening or closing it */
 	bool left; /* nobody waits for that thread, which frees it */
 	pthread_cond_t done;
@@ -250,8 +250,9 @@ struct hf__zk {
 	pthread_t opener;
 	/* The library's threads take it before the engine's mutex, which may not exist any more. */
 	pthread_mutex_t door;
-	bool left;  /* guarded by `door`: a thread was abandoned, and its results are ignored */
-	int owners; /* guarded by `door`: the client, and one for each abandoned thread */
+	/* Protected by `door`. */
+	bool left;  /* a thread was abandoned, and its results are ignored */
+	int owners; /* the client, and one for each abandoned thread */
 	struct ACL acl;
 	struct ACL_vector acls;
 	char why[200];
@@ -267,8 +268,8 @@ void hf__zk_answer_extend(struct hf__zk *zk, struct hf__cmd *cmd);
 void hf__zk_answer_count(struct hf__zk *zk, struct hf__cmd *cmd, int64_t count, int64_t now);
 void hf__zk_answer_error(struct hf__zk *zk, struct hf__cmd *cmd, int error, const char *text,
                          int64_t now);
-void hf__zk_answer_failed(struct hf__zk *zk, struct hf__cmd *cmd, int rc, const char *what,
-                          int64_t now);
+void hf__zk_answer_rc(struct hf__zk *zk, struct hf__cmd *cmd, int rc, const char *what,
+                      int64_t now);
 
 /* ---- doubt.c ---- */
 /* The connection cannot be relied on: in this turn every command is answered as unknown. */

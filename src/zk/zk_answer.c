@@ -40,8 +40,7 @@ void hf__zk_answer_error(struct hf__zk *zk, struct hf__cmd *cmd, int error, cons
 	              now);
 }
 
-void hf__zk_answer_failed(struct hf__zk *zk, struct hf__cmd *cmd, int rc, const char *what,
-                          int64_t now)
+void hf__zk_answer_rc(struct hf__zk *zk, struct hf__cmd *cmd, int rc, const char *what, int64_t now)
 {
 	char text[200];
 	snprintf(text, sizeof text, "%s: %s", what, zk->library.error(rc));

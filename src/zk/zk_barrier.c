@@ -50,8 +50,8 @@ static void on_barrier_folders(struct hf__zk *zk, struct hf__zk_request *request
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc != ZOK)
-		hf__zk_answer_failed(zk, request->cmd, request->rc,
-		                     "cannot create the folder of the barrier", now);
+		hf__zk_answer_rc(zk, request->cmd, request->rc,
+		                 "cannot create the folder of the barrier", now);
 	else if (set_barrier(zk, request->cmd))
 		hf__doubt_memory(zk);
 }
@@ -68,7 +68,7 @@ static void on_set(struct hf__zk *zk, struct hf__zk_request *request, int64_t no
 	} else if (request->rc == ZOK || request->rc == ZNODEEXISTS) {
 		hf__zk_answer_count(zk, cmd, request->rc == ZOK, now);
 	} else {
-		hf__zk_answer_failed(zk, cmd, request->rc, "cannot create the barrier", now);
+		hf__zk_answer_rc(zk, cmd, request->rc, "cannot create the barrier", now);
 	}
 }
 
@@ -79,8 +79,7 @@ static void on_barrier_removed(struct hf__zk *zk, struct hf__zk_request *request
 	if (request->rc == ZOK || request->rc == ZNONODE)
 		hf__zk_answer_count(zk, request->cmd, request->rc == ZOK, now);
 	else
-		hf__zk_answer_failed(zk, request->cmd, request->rc, "cannot delete the barrier",
-		                     now);
+		hf__zk_answer_rc(zk, request->cmd, request->rc, "cannot delete the barrier", now);
 }
 
 /*
@@ -94,7 +93,7 @@ static void on_read(struct hf__zk *zk, struct hf__zk_request *request, int64_t n
 		return;
 	struct hf__zk_lock *zk_lock = request->watcher ? hf__zk_lock_get(zk, cmd->lock) : NULL;
 	if (request->rc != ZOK && request->rc != ZNONODE)
-		hf__zk_answer_failed(zk, cmd, request->rc, "cannot read the barrier", now);
+		hf__zk_answer_rc(zk, cmd, request->rc, "cannot read the barrier", now);
 	else if (cmd->verb != HF__ASK)
 		hf__zk_answer_count(zk, cmd, request->rc == ZOK, now);
 	else if (request->rc == ZOK &&
@@ -227,8 +226,8 @@ static void on_ready_removed(struct hf__zk *zk, struct hf__zk_request *request, 
 	if (request->rc == ZOK || request->rc == ZNONODE)
 		answer_ask(zk, request->cmd, true, now);
 	else
-		hf__zk_answer_failed(zk, request->cmd, request->rc,
-		                     "cannot delete the node 'ready'", now);
+		hf__zk_answer_rc(zk, request->cmd, request->rc, "cannot delete the node 'ready'",
+		                 now);
 }
 
 static void remove_ready(struct hf__zk *zk, struct hf__cmd *cmd)
@@ -255,7 +254,7 @@ static void on_member_watched(struct hf__zk *zk, struct hf__zk_request *request,
 	if (request->rc == ZNONODE) {
 		check_exit(zk, cmd, NULL);
 	} else if (request->rc != ZOK) {
-		hf__zk_answer_failed(zk, cmd, request->rc, "cannot read a member's node", now);
+		hf__zk_answer_rc(zk, cmd, request->rc, "cannot read a member's node", now);
 	} else if (!zk_lock || hf__watcher_join_lock(request->watcher, zk_lock)) {
 		hf__doubt_memory(zk);
 	} else {
@@ -275,7 +274,7 @@ static void on_exit_listed(struct hf__zk *zk, struct hf__zk_request *request, in
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc != ZOK && request->rc != ZNONODE) {
-		hf__zk_answer_failed(zk, cmd, request->rc, "cannot list the members", now);
+		hf__zk_answer_rc(zk, cmd, request->rc, "cannot list the members", now);
 		return;
 	}
 	size_t members = count_members(request, &lowest, &highest);

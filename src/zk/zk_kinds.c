@@ -8,7 +8,7 @@
  * The nodes of a queue are the children of a path, whatever their kinds, and they wait for a plain
  * node at that path. Leases have a folder of their own below it.
  */
-enum family { QUEUE = 1, LEASES };
+enum kind_family { QUEUE = 1, LEASES };
 
 /* A node that lasts as long as the session of its maker. */
 #define NODE .session = true, .tokens = true, .channel = HF__CHANNEL_WAITER

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static bool same_lock(const struct hf__table_link *link, const void *key)
+static bool is_same_lock(const struct hf__table_link *link, const void *key)
 {
 	return hf__table_item(link, struct hf__zk_lock, by_lock)->lock == key;
 }
@@ -16,7 +16,7 @@ static uint32_t hash_lock(const struct hf__zk *zk, const struct hf__lock *lock)
 struct hf__zk_lock *hf__zk_lock_find(struct hf__zk *zk, const struct hf__lock *lock)
 {
 	struct hf__table_link *link =
-		hf__table_find(&zk->locks, hash_lock(zk, lock), same_lock, lock);
+		hf__table_find(&zk->locks, hash_lock(zk, lock), is_same_lock, lock);
 	return link ? hf__table_item(link, struct hf__zk_lock, by_lock) : NULL;
 }
 

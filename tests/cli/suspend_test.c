@@ -90,7 +90,7 @@ static void the_guard_kills_on_time(void **state)
 	/* The guard reads this when the command has started, and then waits for it. */
 	int64_t kill_at = guard_clock() + 1000;
 	atomic_store(&guard.shared->kill_at, kill_at);
-	assert_int_equal(write(guard.gate, "", 1), 1);
+	assert_int_equal(write(guard.start_fd, "", 1), 1);
 	await_message(&guard, GUARD_STARTED);
 	await_message(&guard, GUARD_ALL_ENDED);
 	assert_in_range(guard_clock(), kill_at, kill_at + SUSPENDED_MS / 2);

@@ -132,15 +132,15 @@ static void value_is_read_beside_the_hold(const std::string &url)
 	leader.set_value("candidate one");
 	std::lock_guard guard(leader);
 	std::string text;
-	hf_info_fn *tell = [](void *arg, const hf_info *info) {
+	hf_info_fn *report = [](void *arg, const hf_info *info) {
 		*static_cast<std::string *>(arg) = hf_info_text(info, 0);
 		return 0;
 	};
-	CHECK(hf_client_inspect(client.get(), "cpp-value", tell, &text) == 0);
+	CHECK(hf_client_inspect(client.get(), "cpp-value", report, &text) == 0);
 	CHECK(text == "candidate one");
 	const char *const names[] = {"cpp-none", "cpp-value"};
 	text = "";
-	CHECK(hf_client_inspect_many(client.get(), names, 2, tell, &text) == 0);
+	CHECK(hf_client_inspect_many(client.get(), names, 2, report, &text) == 0);
 	CHECK(text == "candidate one");
 }
 

@@ -55,7 +55,7 @@ void client_turn(struct client *client)
 
 /* ---- what the core calls ---- */
 
-static void finish(void *host, struct hf__op *op)
+static void on_finish(void *host, struct hf__op *op)
 {
 	struct client *client = host;
 	if (op == &client->close_op)
@@ -69,7 +69,7 @@ static void ignore(void *host, struct hf__op *op)
 	(void)host, (void)op;
 }
 
-static void news(void *host, struct hf__hold *hold)
+static void on_news(void *host, struct hf__hold *hold)
 {
 	struct client *client = host;
 	if (hf__list_empty(&hold->news))
@@ -81,7 +81,7 @@ static void ignore_line(void *host, hf_log_level level, const char *line)
 	(void)host, (void)level, (void)line;
 }
 
-static uint64_t number(void *host, uint32_t n)
+static uint64_t new_numbers(void *host, uint32_t n)
 {
 	struct world *world = ((struct client *)host)->world;
 	uint64_t first = world->next_wire;
@@ -91,12 +91,12 @@ static uint64_t number(void *host, uint32_t n)
 	return first;
 }
 
-static const struct hf__host_ops host_ops = {.finish = finish,
-                                             .listens = ignore,
-                                             .idles = ignore,
-                                             .news = news,
+static const struct hf__host_ops host_ops = {.on_finish = on_finish,
+                                             .on_listen = ignore,
+                                             .on_idle = ignore,
+                                             .on_news = on_news,
                                              .log = ignore_line,
-                                             .number = number};
+                                             .new_numbers = new_numbers};
 
 static void take_news(struct client *client)
 {
@@ -224,7 +224,7 @@ static void open_world(struct model *model, uint64_t seed)
 
 static void close_client(struct model *model, struct client *client)
 {
-	client->close_op.want.verb = HF__OP_CLOSE;
+	client->close_op.want.action = HF__OP_CLOSE;
 	hf__core_start(&client->core, &client->close_op, client_now(client));
 	client_turn(client);
 	while (!client->closed && step(&model->world, HF__NEVER - 1))
@@ -265,7 +265,7 @@ static struct hf__lock *open_lock(struct model *model, const struct sequence_cal
 
 static struct hf__want want_of(const struct sequence_call *call)
 {
-	static const uint8_t verbs[VERBS] = {
+	static const uint8_t actions[VERBS] = {
 		[VERB_ACQUIRE] = HF__OP_ACQUIRE, [VERB_RELEASE] = HF__OP_RELEASE,
 		[VERB_EXTEND] = HF__OP_EXTEND,   [VERB_FORCE] = HF__OP_FORCE,
 		[VERB_LOCKED] = HF__OP_QUERY,    [VERB_HELD] = HF__OP_QUERY,
@@ -274,7 +274,7 @@ static struct hf__want want_of(const struct sequence_call *call)
 	                                         [VERB_HELD] = HF__QUERY_IS_HELD,
 	                                         [VERB_COUNT] = HF__QUERY_COUNT,
 	                                         [VERB_TTL] = HF__QUERY_TTL};
-	return (struct hf__want){.verb = verbs[call->verb],
+	return (struct hf__want){.action = actions[call->verb],
 	                         .question = questions[call->verb],
 	                         .wait_ms = call->wait_ms,
 	                         .lease_ms = call->lease_ms};
@@ -297,7 +297,7 @@ static void make_call(struct model *model, const struct sequence_call *made, str
 	while (step(world, world->now))
 		;
 	long long number = call->op.number;
-	bool has_number = call->op.want.verb == HF__OP_QUERY || made->verb == VERB_FORCE;
+	bool has_number = call->op.want.action == HF__OP_QUERY || made->verb == VERB_FORCE;
 	if (made->verb == VERB_TTL)
 		number = keys_round_ms(number);
 	record_answer(record, i, call->op.result, has_number ? &number : NULL);

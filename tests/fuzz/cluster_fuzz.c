@@ -119,7 +119,7 @@ static void redirect(struct hf__redis *redis, struct hf__lock *lock, const char 
 {
 	struct hf__conn *conn = hf__map_conn_of(redis->cluster, lock), *again;
 	struct hf__cmd cmd = {
-		.verb = HF__ASK, .lock = lock, .in_flight = true, .answered = take_answer};
+		.verb = HF__ASK, .lock = lock, .in_flight = true, .on_answer = take_answer};
 
 	/* A script that stopped half way ends the connection, and there is none here. */
 	if (!conn || memmem(text, length, "non local key", 13))
@@ -132,7 +132,7 @@ static void redirect(struct hf__redis *redis, struct hf__lock *lock, const char 
 		note_owner(text, length, conn->host);
 	} else {
 		CHECK(answers == 0);
-		hf__input_answered(conn, &cmd);
+		hf__input_finish_cmd(conn, &cmd);
 	}
 }
 

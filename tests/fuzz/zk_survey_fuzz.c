@@ -163,9 +163,9 @@ static void take_answer(struct hf__core *core, struct hf__cmd *cmd, const struct
 
 int __wrap_hf__call_number(struct hf__spec spec, int64_t *ret)
 {
-	struct hf__cmd cmd = {.verb = spec.want.request,
+	struct hf__cmd cmd = {.verb = spec.want.command,
 	                      .lock = spec.lock,
-	                      .answered = take_answer,
+	                      .on_answer = take_answer,
 	                      .in_flight = true,
 	                      .words = spec.want.words};
 

@@ -20,7 +20,7 @@
 /* The requests that make a node, as the protocol numbers them. */
 enum { CREATE = 1, CREATE2 = 15, CREATE_CONTAINER = 19 };
 
-enum side { CLIENT, SERVER };
+enum tap_side { CLIENT, SERVER };
 
 /* A request to make a node, without an answer so far. */
 struct asked {
@@ -107,7 +107,7 @@ static void see_answer(struct tap *tap, struct link *link, struct zk_packet *pac
 }
 
 /* Removes the whole packets from what has arrived. */
-static void see_packets(struct tap *tap, struct link *link, enum side side)
+static void see_packets(struct tap *tap, struct link *link, enum tap_side side)
 {
 	struct zk_packet *rest = &link->rest[side];
 	size_t done = 0;
@@ -177,7 +177,7 @@ static bool send_all(int fd, const char *bytes, ssize_t length)
 }
 
 /* Notes what has arrived, then passes it on. Returns false at the end of the connection. */
-static bool pass(struct tap *tap, struct link *link, enum side side)
+static bool pass(struct tap *tap, struct link *link, enum tap_side side)
 {
 	char bytes[16384];
 	ssize_t count = recv(link->fd[side], bytes, sizeof bytes, MSG_DONTWAIT);
@@ -198,7 +198,7 @@ static void serve_links(struct tap *tap, const struct pollfd *polled)
 		bool goes_on = true;
 		for (int side = 0; side < 2 && goes_on; side++)
 			if (polled[2 * i + side].revents)
-				goes_on = pass(tap, link, (enum side)side);
+				goes_on = pass(tap, link, (enum tap_side)side);
 		if (goes_on)
 			tap->links[kept++] = link;
 		else

@@ -447,7 +447,7 @@ static void call_latch_change(struct cast *cast, struct call *call)
 /* ---- all of them ---- */
 
 /* The first line that fits is taken; NULL fits every kind. */
-static const struct verb {
+static const struct story_verb {
 	const char *kind;
 	const char *name;
 	call_fn *make;
@@ -529,7 +529,7 @@ static void split_words(struct call *call)
 static void make_call(struct cast *cast, struct call *call)
 {
 	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
-		const struct verb *verb = &verbs[i];
+		const struct story_verb *verb = &verbs[i];
 		if (strcmp(verb->name, call->word[1]) != 0 ||
 		    (verb->kind && strcmp(verb->kind, call->word[2]) != 0))
 			continue;

@@ -45,10 +45,10 @@ static inline int pass_now(hf_barrier *barrier)
 
 /* ---- a call that waits, in a thread of its own ---- */
 
-enum step { PASS, ENTER, LEAVE };
+enum barrier_step { PASS, ENTER, LEAVE };
 
 /* The barrier is an hf_barrier to PASS, and an hf_double_barrier for the other steps. */
-static inline struct waiter *guest_start(enum step step, void *barrier,
+static inline struct waiter *guest_start(enum barrier_step step, void *barrier,
                                          const hf_wait_options *options)
 {
 	return WAITER(.barrier = step == PASS ? barrier : NULL,

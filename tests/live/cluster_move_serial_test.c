@@ -118,9 +118,9 @@ static hf_lock *open_in_slot(struct open_slot *open, hf_client *client, const ch
 	return lock;
 }
 
-enum phase { BEFORE, OPEN, MOVED, CLOSED, PHASES };
+enum move_phase { BEFORE, OPEN, MOVED, CLOSED, PHASES };
 
-static void enter_phase(const struct open_slot *open, enum phase phase)
+static void enter_phase(const struct open_slot *open, enum move_phase phase)
 {
 	if (phase == OPEN)
 		test_cluster_open_slot(cluster, open->slot, open->from, open->to);
@@ -135,7 +135,8 @@ struct span {
 	hf_lock *lock[2];
 };
 
-static void begin_span(struct span *span, struct open_slot *open, enum phase begin, enum phase end)
+static void begin_span(struct span *span, struct open_slot *open, enum move_phase begin,
+                       enum move_phase end)
 {
 	hf_client *client[] = {open->one, open->two};
 	for (int i = 0; i < 2; i++) {
@@ -167,12 +168,12 @@ static void locks_are_held_and_released_in_every_phase_of_a_move(void **state)
 	struct open_slot *open = begin_open_slot("left open", 2400);
 	struct span span[PHASES][PHASES];
 	(void)state;
-	for (enum phase phase = BEFORE; phase < PHASES; phase++) {
+	for (enum move_phase phase = BEFORE; phase < PHASES; phase++) {
 		enter_phase(open, phase);
-		for (enum phase end = phase; end < PHASES; end++)
+		for (enum move_phase end = phase; end < PHASES; end++)
 			begin_span(&span[phase][end], open, phase, end);
 		let_pass(2600);
-		for (enum phase begin = BEFORE; begin <= phase; begin++)
+		for (enum move_phase begin = BEFORE; begin <= phase; begin++)
 			end_span(&span[begin][phase]);
 	}
 	end_open_slot(open);
@@ -185,7 +186,7 @@ static void waiters_are_served_in_every_phase_of_a_move(void **state)
 	hf_lock *mine[PHASES], *theirs[PHASES];
 	struct waiter *waiter[PHASES];
 	(void)state;
-	for (enum phase phase = BEFORE; phase < PHASES; phase++) {
+	for (enum move_phase phase = BEFORE; phase < PHASES; phase++) {
 		char *prefix = check_format("awaited-%d-", phase);
 		mine[phase] = open_in_slot(open, open->one, prefix);
 		theirs[phase] = open_in_slot(open, open->two, prefix);
@@ -195,7 +196,7 @@ static void waiters_are_served_in_every_phase_of_a_move(void **state)
 	}
 	WAIT_UNTIL(stats_of(open->two).waiting == PHASES, SOON_MS);
 	ASSERT_OK(hf_client_ping(open->two, NULL));
-	for (enum phase phase = BEFORE; phase < PHASES; phase++) {
+	for (enum move_phase phase = BEFORE; phase < PHASES; phase++) {
 		enter_phase(open, phase);
 		ASSERT_OK(hf_lock_release(mine[phase]));
 		long long released_at = test_now_ms();

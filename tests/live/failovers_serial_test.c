@@ -32,7 +32,7 @@
 /* Without an argument the short form; with a number the campaign, with that many failovers. */
 static int campaign_rounds;
 
-enum way { REPLACED, STOPPED, KILLED, WAYS };
+enum failover_way { REPLACED, STOPPED, KILLED, WAYS };
 static const char *const way_names[] = {"replaced", "stopped", "killed"};
 HF__LENGTH_IS(way_names, WAYS);
 
@@ -205,7 +205,7 @@ static void inspect_holds(struct campaign *campaign)
 	}
 }
 
-static void begin_failover(struct campaign *campaign, enum way way)
+static void begin_failover(struct campaign *campaign, enum failover_way way)
 {
 	struct test_server *master = campaign->group->node[campaign->master];
 	switch (way) {
@@ -284,7 +284,7 @@ static int count_clients(struct test_server *server)
 }
 
 /* An old master that works is left by everybody; one that was stopped, as soon as it continues. */
-static void bring_back(struct campaign *campaign, int old, enum way way)
+static void bring_back(struct campaign *campaign, int old, enum failover_way way)
 {
 	struct test_server *server = campaign->group->node[old];
 	if (way == KILLED)
@@ -311,7 +311,7 @@ static void await_announcement(struct campaign *campaign, int64_t begun_at)
 	free(text);
 }
 
-static void fail_over(struct campaign *campaign, enum way way)
+static void fail_over(struct campaign *campaign, enum failover_way way)
 {
 	int old = campaign->master;
 	int64_t begun_at = beliefs_now();

@@ -9,7 +9,7 @@
 #define UNANSWERED_MS 250
 
 /* Whether the script that moves a hold has run when the connection breaks. */
-enum fault { REHEARSAL, REPLY_LOST, REQUEST_LOST, CUT_AT_ONCE, FAULTS };
+enum handover_fault { REHEARSAL, REPLY_LOST, REQUEST_LOST, CUT_AT_ONCE, FAULTS };
 
 /* A holder and two waiters on a proxy; the release is in a thread of its own. */
 struct world {
@@ -84,7 +84,7 @@ static void expect_holder(struct world *world, struct waiter *waiter)
 /* ---- one hand-over that is disturbed ---- */
 
 /* The connection breaks after the server ran the script, before it arrived, or at any time. */
-static void lose(struct world *world, enum fault fault, const char *identity)
+static void lose(struct world *world, enum handover_fault fault, const char *identity)
 {
 	long long bytes = proxy_request_bytes(world->proxy);
 	if (fault == REPLY_LOST)
@@ -107,7 +107,7 @@ static void lose(struct world *world, enum fault fault, const char *identity)
  * Returns whether it was a hand-over: on a busy machine the release may have come so late that it
  * was an ordinary one. Then the reply to that was lost, which ends the same way.
  */
-static bool play(hf_kind kind, enum fault fault)
+static bool play(hf_kind kind, enum handover_fault fault)
 {
 	struct world world;
 	char identity[128];
@@ -134,7 +134,7 @@ static bool play(hf_kind kind, enum fault fault)
 	return moved;
 }
 
-static void play_until_moved(hf_kind kind, enum fault fault)
+static void play_until_moved(hf_kind kind, enum handover_fault fault)
 {
 	int i = 0;
 	while (!play(kind, fault))
@@ -142,7 +142,7 @@ static void play_until_moved(hf_kind kind, enum fault fault)
 			fail_msg("never a hand-over, kind %d, fault %d", (int)kind, (int)fault);
 }
 
-static void play_kinds(enum fault fault)
+static void play_kinds(enum handover_fault fault)
 {
 	for (size_t i = 0; i < MOVING_KINDS; i++) {
 		play_until_moved(moving_kinds[i], REHEARSAL);

@@ -41,7 +41,7 @@ struct match {
 #define MATCH_NAME(mine, name, ...) name,
 #define MATCH(mine, name, ...)      [name] = {mine, __VA_ARGS__},
 
-enum row { MATCH_ROWS(MATCH_NAME) };
+enum kind_row { MATCH_ROWS(MATCH_NAME) };
 
 static struct match matches[] = {MATCH_ROWS(MATCH)};
 HF__ROWS_ARE(MATCH_ROWS, KINDS_ON_REDIS);

@@ -43,7 +43,7 @@ struct story {
 	int result;        /* of the call then; 0: not played without an answer */
 };
 
-enum fault { REHEARSAL, REPLY_LOST, REQUEST_LOST, REQUEST_LATE, NEVER_ANSWERED, FAULTS };
+enum lost_fault { REHEARSAL, REPLY_LOST, REQUEST_LOST, REQUEST_LATE, NEVER_ANSWERED, FAULTS };
 
 static const char *const fault_names[] = {"rehearsal", "reply lost", "request lost",
                                           "request after its repeat", "never answered"};
@@ -53,7 +53,8 @@ HF__LENGTH_IS(fault_names, FAULTS);
 
 /* ---- playing them ---- */
 
-static inline void begin(struct world *world, void (*open)(struct world *world), enum fault fault)
+static inline void begin(struct world *world, void (*open)(struct world *world),
+                         enum lost_fault fault)
 {
 	int64_t timeout_ms = fault == NEVER_ANSWERED ? UNANSWERED_MS : 0;
 	memset(world, 0, sizeof(*world));
@@ -104,7 +105,7 @@ static inline void start_runner(struct runner *runner, struct world *world,
  * The connection breaks after the server ran the request, or before it arrived, or before it
  * arrives late.
  */
-static inline void lose(struct world *world, enum fault fault, struct runner *runner,
+static inline void lose(struct world *world, enum lost_fault fault, struct runner *runner,
                         const struct story *story)
 {
 	long long calls = command_calls(live_raw, "evalsha");
@@ -138,7 +139,7 @@ static inline void lose(struct world *world, enum fault fault, struct runner *ru
 }
 
 /* Without an answer the outcome is unknown; a wait that changes nothing just times out. */
-static inline bool is_expected(const struct story *story, enum fault fault, int result)
+static inline bool is_expected(const struct story *story, enum lost_fault fault, int result)
 {
 	if (fault != NEVER_ANSWERED)
 		return result == 0;
@@ -170,7 +171,7 @@ static inline void deliver_late(struct world *world, const struct story *story)
 }
 
 static inline void play(const struct story *story, void (*open)(struct world *world),
-                        void (*settle)(struct world *world), enum fault fault)
+                        void (*settle)(struct world *world), enum lost_fault fault)
 {
 	struct runner runner;
 	struct world world;
@@ -207,7 +208,7 @@ static inline void play_all(const struct story *stories, size_t n,
 	for (size_t i = 0; i < n; i++)
 		for (int fault = 0; fault < FAULTS; fault++)
 			if (fault != NEVER_ANSWERED || stories[i].result)
-				play(&stories[i], open, settle, (enum fault)fault);
+				play(&stories[i], open, settle, (enum lost_fault)fault);
 }
 
 #endif

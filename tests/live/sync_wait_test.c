@@ -80,7 +80,7 @@ static int add_one(struct duo *duo)
 	return hf_permits_add(duo->permits[0], 1);
 }
 
-enum row { LATCH, SEMAPHORE, PERMITS };
+enum sync_row { LATCH, SEMAPHORE, PERMITS };
 
 static struct kind kinds[] = {
 	[LATCH] = {"redisson_countdownlatch__channel__{orders}", open_latch, close_latch,

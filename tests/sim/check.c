@@ -139,9 +139,9 @@ static int64_t limit_of(const struct client *client, const struct call *call)
 {
 	const struct hf__op *op = &call->op;
 	int64_t timeout_ms = client->core.config.command_timeout_ms;
-	if (op->want.verb == HF__OP_ACQUIRE && op->want.wait_ms == 0)
+	if (op->want.action == HF__OP_ACQUIRE && op->want.wait_ms == 0)
 		return call->cancelled_at ? call->cancelled_at + timeout_ms : HF__NEVER;
-	int64_t late = op->want.verb == HF__OP_ACQUIRE ? HF__LATE_MS : 0;
+	int64_t late = op->want.action == HF__OP_ACQUIRE ? HF__LATE_MS : 0;
 	int64_t end =
 		op->started_at + (op->want.wait_ms > 0 ? op->want.wait_ms : timeout_ms) + late;
 	int64_t synced = call->synced_at + 2 * client->core.config.sync_timeout_ms + timeout_ms;
@@ -155,7 +155,7 @@ static void check_call(struct client *client, struct call *call)
 	int64_t limit = limit_of(client, call);
 	if (limit < HF__NEVER && client_now(client) > limit + 2)
 		check_fail(client->world, "bound", "client %d: verb %d is %lld ms past its bound",
-		           client->index, call->op.want.verb,
+		           client->index, call->op.want.action,
 		           (long long)(client_now(client) - limit));
 }
 
@@ -183,7 +183,7 @@ static void check_waiter(struct client *client, int name)
 static bool is_moving(const struct hf__op *op)
 {
 	struct hf__list *link;
-	if (op->want.verb != HF__OP_RELEASE || !op->hold)
+	if (op->want.action != HF__OP_RELEASE || !op->hold)
 		return false;
 	hf__list_each (link, &op->lock->holds) {
 		const struct hf__cmd *cmd = &hf__list_item(link, struct hf__hold, link)->cmd;
@@ -199,10 +199,10 @@ static void check_stuck(struct client *client, const struct call *call)
 	const struct hf__op *op = &call->op;
 	const struct hf__cmd *cmd = op->query ? &op->query->cmd : op->hold ? &op->hold->cmd : NULL;
 	bool queued = !op->query && !hf__list_empty(&op->link);
-	if (client->conn && cmd && !cmd->in_flight && !queued && !hf__wheel_running(&op->retry) &&
-	    !is_moving(op))
+	if (client->conn && cmd && !cmd->in_flight && !queued &&
+	    !hf__wheel_is_running(&op->retry) && !is_moving(op))
 		check_fail(client->world, "stuck", "client %d: verb %d waits for nothing",
-		           client->index, op->want.verb);
+		           client->index, op->want.action);
 }
 
 /* A watch without waiters is ended by its timer. */
@@ -210,7 +210,7 @@ static void check_watch(struct client *client, int name)
 {
 	const struct hf__lock *lock = client->lock[name];
 	if (client->watch[name] && !client->closing && hf__list_empty(&lock->queue) &&
-	    !hf__wheel_running(&lock->watches->timer))
+	    !hf__wheel_is_running(&lock->watches->timer))
 		check_fail(client->world, "watch", "client %d: name %d is watched for nobody",
 		           client->index, name);
 }
@@ -371,7 +371,7 @@ static void check_forced(struct client *client, const struct call *call)
 
 void check_finish(struct client *client, struct owner *owner, struct call *call)
 {
-	int verb = call->op.want.verb;
+	int verb = call->op.want.action;
 	int result = call->op.result;
 	struct hf__hold *hold = hf__hold_find(client->lock[call->name], owner->id);
 	bool exact = verb == HF__OP_ACQUIRE || verb == HF__OP_RELEASE;

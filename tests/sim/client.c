@@ -29,7 +29,7 @@ static int64_t think_us(struct world *world)
 
 static void count_level(struct levels *levels, const struct hf__op *op)
 {
-	if (op->want.verb == HF__OP_ACQUIRE && op->result == 0) {
+	if (op->want.action == HF__OP_ACQUIRE && op->result == 0) {
 		if (levels->lost)
 			*levels = (struct levels){0};
 		if (op->want.lease_ms == 0)
@@ -37,9 +37,9 @@ static void count_level(struct levels *levels, const struct hf__op *op)
 		levels->open++;
 	}
 	/* A new attempt ended what was left of the lost hold. */
-	if (op->want.verb == HF__OP_ACQUIRE && op->result != HF_ELOST && levels->lost)
+	if (op->want.action == HF__OP_ACQUIRE && op->result != HF_ELOST && levels->lost)
 		*levels = (struct levels){0};
-	if (op->want.verb != HF__OP_RELEASE || levels->open == 0)
+	if (op->want.action != HF__OP_RELEASE || levels->open == 0)
 		return;
 	if (op->result == HF_ENOTHELD && levels->lost)
 		*levels = (struct levels){0};
@@ -57,7 +57,7 @@ static void finish_call(struct client *client, struct call *call)
 	struct owner *owner = &client->owner[call->owner];
 	world_trace(world,
 	            "client %lld: owner %lld verb %lld name %lld ends with %lld, number %lld",
-	            client->index, call->owner, call->op.want.verb, call->name, call->op.result,
+	            client->index, call->owner, call->op.want.action, call->name, call->op.result,
 	            call->op.number);
 	if (!call->busy)
 		check_fail(world, "finish", "a call of client %d finished twice", client->index);
@@ -70,7 +70,7 @@ static void finish_call(struct client *client, struct call *call)
 	owner->act_at = world->now + (world->ending ? 0 : think_us(world));
 }
 
-static void finish(void *host, struct hf__op *op)
+static void on_finish(void *host, struct hf__op *op)
 {
 	struct client *client = host;
 	if (op != &client->close_op) {
@@ -85,7 +85,7 @@ static void finish(void *host, struct hf__op *op)
 		check_closed(client);
 }
 
-static void news(void *host, struct hf__hold *hold)
+static void on_news(void *host, struct hf__hold *hold)
 {
 	struct client *client = host;
 	struct world *world = client->world;
@@ -106,7 +106,7 @@ static void log_line(void *host, hf_log_level level, const char *line)
 		printf("%12s client %d logs (%d): %s\n", "", client->index, level, line);
 }
 
-static uint64_t number(void *host, uint32_t n)
+static uint64_t new_numbers(void *host, uint32_t n)
 {
 	struct client *client = host;
 	uint64_t first = client->world->next_wire;
@@ -115,18 +115,18 @@ static uint64_t number(void *host, uint32_t n)
 }
 
 /* There are no threads here, so nothing needs to be woken. */
-static void listens(void *host, struct hf__op *op)
+static void on_listen(void *host, struct hf__op *op)
 {
 	(void)host;
 	(void)op;
 }
 
-static const struct hf__host_ops host_ops = {.finish = finish,
-                                             .listens = listens,
-                                             .idles = listens,
-                                             .news = news,
+static const struct hf__host_ops host_ops = {.on_finish = on_finish,
+                                             .on_listen = on_listen,
+                                             .on_idle = on_listen,
+                                             .on_news = on_news,
                                              .log = log_line,
-                                             .number = number};
+                                             .new_numbers = new_numbers};
 
 void client_report_news(struct client *client)
 {
@@ -166,26 +166,26 @@ static void start_want(struct client *client, struct owner *owner, int name, str
 		.cancel_at = HF__NEVER,
 		.began_at = world->now,
 	};
-	bool as_another = want.verb == HF__OP_FORCE && world_between(world, 0, 1) == 0;
+	bool as_another = want.action == HF__OP_FORCE && world_between(world, 0, 1) == 0;
 	call->op.lock = as_another ? client->alias[name] : client->lock[name];
 	call->op.want = want;
 	call->op.want.owner = owner->id;
 	world_trace(world, "client %lld: owner %lld verb %lld name %lld wait %lld lease %lld",
-	            client->index, call->owner, want.verb, name, want.wait_ms, want.lease_ms);
-	if (want.verb == HF__OP_ACQUIRE && levels->lost)
+	            client->index, call->owner, want.action, name, want.wait_ms, want.lease_ms);
+	if (want.action == HF__OP_ACQUIRE && levels->lost)
 		*levels = (struct levels){0};
 	bool twice = world_between(world, 0, 9) == 0;
 	owner->act_at = twice ? world->now + world_between(world, 0, 100000) : HF__NEVER;
-	if (want.verb == HF__OP_ACQUIRE && world_between(world, 0, 14) == 0)
+	if (want.action == HF__OP_ACQUIRE && world_between(world, 0, 14) == 0)
 		call->cancel_at = world->now + world_between(world, 0, 500000);
 	hf__core_start(&client->core, &call->op, client_now(client));
 }
 
-static void start_call(struct client *client, struct owner *owner, uint8_t verb, int name,
+static void start_call(struct client *client, struct owner *owner, uint8_t action, int name,
                        int64_t wait_ms, int64_t lease_ms)
 {
 	start_want(client, owner, name,
-	           (struct hf__want){.verb = verb, .wait_ms = wait_ms, .lease_ms = lease_ms});
+	           (struct hf__want){.action = action, .wait_ms = wait_ms, .lease_ms = lease_ms});
 }
 
 static int64_t some_lease(struct world *world)
@@ -206,7 +206,7 @@ static int open_levels(const struct owner *owner)
 static bool has_acquire(const struct owner *owner)
 {
 	for (int i = 0; i < CALLS; i++)
-		if (owner->call[i].busy && owner->call[i].op.want.verb == HF__OP_ACQUIRE)
+		if (owner->call[i].busy && owner->call[i].op.want.action == HF__OP_ACQUIRE)
 			return true;
 	return false;
 }
@@ -225,7 +225,7 @@ static void acquire(struct client *client, struct owner *owner, int name)
 	else if (choice < 6 && patient)
 		wait_ms = 0;
 	struct hf__want want = {
-		.verb = HF__OP_ACQUIRE, .wait_ms = wait_ms, .lease_ms = some_lease(world)};
+		.action = HF__OP_ACQUIRE, .wait_ms = wait_ms, .lease_ms = some_lease(world)};
 	if (world->replicas)
 		want.replicas = (int16_t)world_between(world, 0, world->replicas);
 	start_want(client, owner, name, want);
@@ -234,9 +234,9 @@ static void acquire(struct client *client, struct owner *owner, int name)
 static void query(struct client *client, struct owner *owner, int name)
 {
 	int64_t choice = world_between(client->world, 0, HF__QUERY_HOLDER + 1);
-	struct hf__want want = {.verb = HF__OP_QUERY, .question = (uint8_t)choice};
+	struct hf__want want = {.action = HF__OP_QUERY, .question = (uint8_t)choice};
 	if (choice > HF__QUERY_HOLDER)
-		want = (struct hf__want){.verb = HF__OP_PING};
+		want = (struct hf__want){.action = HF__OP_PING};
 	start_want(client, owner, name, want);
 }
 
@@ -290,7 +290,7 @@ static int held_name(const struct owner *owner)
 static bool releases(const struct owner *owner)
 {
 	for (int i = 0; i < CALLS; i++)
-		if (owner->call[i].busy && owner->call[i].op.want.verb == HF__OP_RELEASE)
+		if (owner->call[i].busy && owner->call[i].op.want.action == HF__OP_RELEASE)
 			return true;
 	return false;
 }
@@ -343,7 +343,7 @@ void client_cancel_some(struct client *client)
 	int64_t which = world_between(world, 0, client->owners - 1);
 	for (int i = 0; i < CALLS; i++) {
 		struct call *call = &client->owner[which].call[i];
-		if (call->busy && call->op.want.verb == HF__OP_ACQUIRE)
+		if (call->busy && call->op.want.action == HF__OP_ACQUIRE)
 			call->cancel_at = world->now;
 	}
 }
@@ -414,7 +414,7 @@ void client_close(struct client *client)
 	world_trace(client->world, "client %lld: closes", client->index, 0, 0, 0, 0, 0);
 	client->closing = true;
 	client->calm_close = client->conn != NULL;
-	client->close_op.want.verb = HF__OP_CLOSE;
+	client->close_op.want.action = HF__OP_CLOSE;
 	hf__core_start(&client->core, &client->close_op, client_now(client));
 	client_turn(client);
 }
@@ -458,7 +458,7 @@ void client_kill(struct client *client)
 	link_forget(client);
 	client_unlink(&client->core);
 	if (!client->closing) {
-		client->close_op.want.verb = HF__OP_CLOSE;
+		client->close_op.want.action = HF__OP_CLOSE;
 		hf__core_start(&client->core, &client->close_op, client_now(client));
 	}
 	add_totals(client);

@@ -274,7 +274,7 @@ void link_deliver(struct client *client)
 			hf__core_wake(&client->core, watched, 0, now);
 		} else {
 			client->watch[reply.name] = NULL;
-			hf__core_watch_failed(&client->core, watched, HF_EDENIED, "no", 2, now);
+			hf__core_on_watch_failed(&client->core, watched, HF_EDENIED, "no", 2, now);
 		}
 	}
 	faults_step(client->world, client);
@@ -375,8 +375,8 @@ void link_connect(struct client *client)
 		client->calm_since = world->now;
 		client->connect_at = world->now + world_between(world, 1000, 100000);
 		world_trace(world, "client %lld: cannot connect", client->index, 0, 0, 0, 0, 0);
-		hf__core_link_failed(&client->core, &client->core.link, HF_EUNREACHABLE, "refused",
-		                     client_now(client));
+		hf__core_on_link_failed(&client->core, &client->core.link, HF_EUNREACHABLE,
+		                        "refused", client_now(client));
 		client_turn(client);
 		return;
 	}
@@ -387,7 +387,7 @@ void link_connect(struct client *client)
 		client->conn->watch[i] = client->watch[i] != NULL;
 	client->calm_since = world->now;
 	world_trace(world, "client %lld: connected", client->index, 0, 0, 0, 0, 0);
-	hf__core_link_up(&client->core, &client->core.link, client_now(client));
+	hf__core_on_link_up(&client->core, &client->core.link, client_now(client));
 	client_turn(client);
 }
 
@@ -468,7 +468,7 @@ void link_give_up(struct client *client, int error, const char *why)
 	delay_out(world, client, conn);
 	client->calm_since = world->now;
 	client->conn = NULL;
-	hf__core_link_down(&client->core, &client->core.link, error, why, client_now(client));
+	hf__core_on_link_down(&client->core, &client->core.link, error, why, client_now(client));
 	drop_sync(client);
 	answer_all(client, unsent);
 	connect_later(client, 50000);

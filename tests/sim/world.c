@@ -34,7 +34,7 @@ void world_trace(struct world *world, const char *format, long long a, long long
 
 /* ---- what may happen next ---- */
 
-enum event {
+enum world_event {
 	NOTHING,
 	ARRIVE,
 	DELIVER,
@@ -56,14 +56,14 @@ enum event {
 
 struct next {
 	int64_t at;
-	enum event event;
+	enum world_event event;
 	struct conn *conn;
 	struct client *client;
 	struct owner *owner;
 	struct call *call;
 };
 
-static bool earlier(struct next *next, int64_t at, enum event event)
+static bool earlier(struct next *next, int64_t at, enum world_event event)
 {
 	if (at >= next->at)
 		return false;

@@ -82,24 +82,24 @@ static int64_t think_us(void)
 static void count_direct(struct actor *actor, const struct ask *ask, int result)
 {
 	int server = ask->server;
-	if (ask->verb == HF__OP_ACQUIRE && result == 0) {
+	if (ask->action == HF__OP_ACQUIRE && result == 0) {
 		if (actor->direct_wire[server] != red.last_wire)
 			actor->direct[server] = 0;
 		actor->direct_wire[server] = red.last_wire;
 		actor->direct[server]++;
 	}
-	if (ask->verb == HF__OP_RELEASE && result == HF_EBUSY)
+	if (ask->action == HF__OP_RELEASE && result == HF_EBUSY)
 		actor->direct[server]++; /* nothing was given up */
 }
 
 static void count_red(struct actor *actor, const struct ask *ask, int result)
 {
 	struct belief *belief = &actor->belief[ask->set];
-	if (ask->verb == HF__OP_ACQUIRE && ask->was_lost)
+	if (ask->action == HF__OP_ACQUIRE && ask->was_lost)
 		belief->open = 0;
-	if (ask->verb == HF__OP_ACQUIRE && result == 0)
+	if (ask->action == HF__OP_ACQUIRE && result == 0)
 		belief->open++;
-	if (ask->verb == HF__OP_RELEASE && result != HF_ENOTHELD && belief->open > 0)
+	if (ask->action == HF__OP_RELEASE && result != HF_ENOTHELD && belief->open > 0)
 		belief->open--;
 }
 
@@ -108,8 +108,8 @@ static void on_done(void *arg, int result, int64_t number, const char *text)
 	struct ask *ask = arg;
 	struct actor *actor = ask->actor;
 	(void)number, (void)text;
-	universe_note("process %lld: verb %lld of lock %lld ends with %lld", actor->process->index,
-	              ask->verb, ask->set, result);
+	universe_note("process %lld: action %lld of lock %lld ends with %lld",
+	              actor->process->index, ask->action, ask->set, result);
 	if (!ask->busy)
 		watch_fail("finish", "a call is completed twice");
 	ask->busy = false;
@@ -140,7 +140,7 @@ bool actor_is_idle(const struct actor *actor)
 	return count_busy(actor) == 0;
 }
 
-static struct ask *new_ask(struct actor *actor, enum hf__op_verb verb, int set, int server)
+static struct ask *new_ask(struct actor *actor, enum hf__op_action action, int set, int server)
 {
 	struct ask *ask = NULL;
 	actor->mixed = actor->mixed || !actor_is_idle(actor);
@@ -148,7 +148,7 @@ static struct ask *new_ask(struct actor *actor, enum hf__op_verb verb, int set, 
 		ask = actor->ask[i].busy ? NULL : &actor->ask[i];
 	*ask = (struct ask){.actor = actor,
 	                    .busy = true,
-	                    .verb = verb,
+	                    .action = action,
 	                    .set = set,
 	                    .server = server,
 	                    .started_at = red.now,

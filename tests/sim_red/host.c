@@ -157,7 +157,7 @@ static void dispatch_later(struct node *node)
 		node->dispatch_at = red.now + universe_between(0, most[universe_between(0, 3)]);
 }
 
-static void finish(void *host, struct hf__op *op)
+static void on_finish(void *host, struct hf__op *op)
 {
 	struct node *node = host;
 	if (op == &node->close_op) {
@@ -165,7 +165,7 @@ static void finish(void *host, struct hf__op *op)
 		return;
 	}
 	struct shot *shot = hf__list_item(op, struct shot, call.op);
-	if (op->want.verb == HF__OP_ACQUIRE && !op->result)
+	if (op->want.action == HF__OP_ACQUIRE && !op->result)
 		shot->wire = hf__call_hold(op->lock, op->want.owner)->cmd.wire;
 	if (shot->call.ret_wire && !op->result)
 		*shot->call.ret_wire = shot->wire;
@@ -173,7 +173,7 @@ static void finish(void *host, struct hf__op *op)
 	dispatch_later(node);
 }
 
-static void news(void *host, struct hf__hold *hold)
+static void on_news(void *host, struct hf__hold *hold)
 {
 	struct node *node = host;
 	if (hf__list_empty(&hold->news))
@@ -189,7 +189,7 @@ static void log_line(void *host, hf_log_level level, const char *line)
 		       line);
 }
 
-static uint64_t number(void *host, uint32_t n)
+static uint64_t new_numbers(void *host, uint32_t n)
 {
 	(void)host;
 	uint64_t first = red.next_wire;
@@ -197,17 +197,17 @@ static uint64_t number(void *host, uint32_t n)
 	return first;
 }
 
-static void listens(void *host, struct hf__op *op)
+static void on_listen(void *host, struct hf__op *op)
 {
 	(void)host, (void)op;
 }
 
-const struct hf__host_ops host_ops = {.finish = finish,
-                                      .listens = listens,
-                                      .idles = listens,
-                                      .news = news,
+const struct hf__host_ops host_ops = {.on_finish = on_finish,
+                                      .on_listen = on_listen,
+                                      .on_idle = on_listen,
+                                      .on_news = on_news,
                                       .log = log_line,
-                                      .number = number};
+                                      .new_numbers = new_numbers};
 
 /* ---- the dispatcher ---- */
 
@@ -295,7 +295,7 @@ void host_close(struct node *node)
 	if (node->closing)
 		return;
 	node->closing = true;
-	node->close_op.want.verb = HF__OP_CLOSE;
+	node->close_op.want.action = HF__OP_CLOSE;
 	hf__core_start(&node->client->core, &node->close_op, actor_now(node->process));
 	client_turn(node->client);
 }

@@ -40,7 +40,7 @@ struct node {
 struct ask {
 	struct actor *actor;
 	bool busy;
-	enum hf__op_verb verb;
+	enum hf__op_action action;
 	int set;    /* -1: of one server's lock alone */
 	int server; /* which one */
 	int64_t started_at, wait_ms;

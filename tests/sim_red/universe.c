@@ -102,7 +102,7 @@ void check_submit(struct client *client, const struct hf__cmd *cmd)
 
 /* ---- what may happen next ---- */
 
-enum event {
+enum universe_event {
 	NOTHING,
 	ARRIVE,
 	DELIVER,
@@ -124,7 +124,7 @@ enum event {
 
 struct next {
 	int64_t at;
-	enum event event;
+	enum universe_event event;
 	struct conn *conn;
 	struct node *node;
 	struct process *process;
@@ -133,7 +133,7 @@ struct next {
 	int server;
 };
 
-static bool earlier(struct next *next, int64_t at, enum event event)
+static bool earlier(struct next *next, int64_t at, enum universe_event event)
 {
 	if (at >= next->at)
 		return false;
@@ -394,7 +394,7 @@ static void turn(struct client *client)
 	client_turn(client);
 }
 
-static void happen_to_node(struct node *node, enum event event)
+static void happen_to_node(struct node *node, enum universe_event event)
 {
 	struct client *client = node->client;
 	switch (event) {

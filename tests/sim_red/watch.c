@@ -238,7 +238,7 @@ void watch_done(struct actor *actor, const struct ask *ask, int result)
 	int process = actor->process->index;
 	if (result > 0)
 		watch_fail("result", "a call ended with %d", result);
-	if (ask->verb != HF__OP_ACQUIRE)
+	if (ask->action != HF__OP_ACQUIRE)
 		return;
 	if (result == HF_EBUSY && ask->wait_ms != HF_NOWAIT)
 		watch_fail("result", "process %d: busy, although it waited", process);

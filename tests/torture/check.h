@@ -4,7 +4,7 @@
 
 #include "torture/record.h"
 
-enum rule {
+enum check_rule {
 	RULE_EXCLUSION, /* more is held than there is */
 	RULE_TOKEN,     /* a token is not greater than that of the grant before */
 	RULE_COUNT,     /* a count at the end differs from what the calls did */

@@ -18,12 +18,12 @@
 /* A call in Java that does not return for this long after the end is given up with its process. */
 #define END_MS 25000
 
-enum state { IDLE, LOCKING, HOLDING, UNLOCKING };
+enum java_state { IDLE, LOCKING, HOLDING, UNLOCKING };
 
 /* A thread in Java. */
 struct rider {
 	char name[16];
-	enum state state;
+	enum java_state state;
 	const struct thing *thing;
 	uint32_t hold;
 	int64_t until; /* of a hold */

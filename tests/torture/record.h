@@ -16,7 +16,7 @@
 /* A resource is what can be held: one name, or one value of a group. A hold may cover several. */
 #define RECORD_RESOURCES 48
 
-enum moment {
+enum record_moment {
 	NOTHING,     /* not written completely */
 	ASKED,       /* an acquire begins; until: its deadline, or 0 */
 	GRANTED,     /* it returned 0; until: valid-until, at the earliest */

@@ -14,7 +14,7 @@
 /* The library counts in milliseconds. */
 #define ROUNDING INT64_C(5000000)
 
-void sweep_violate(struct sweep *sweep, enum rule rule, const char *format, ...)
+void sweep_violate(struct sweep *sweep, enum check_rule rule, const char *format, ...)
 {
 	struct verdict *verdict = sweep->verdict;
 	sweep->is_sound = false;
@@ -79,7 +79,7 @@ static void note_fault(struct sweep *sweep, const struct event *event)
 		const struct event *other = &sweep->record->events[i];
 		if (other->hold != event->hold)
 			continue;
-		switch ((enum moment)other->moment) {
+		switch ((enum record_moment)other->moment) {
 		case HEALED: fault->end = other->at; break;
 		case STOPPED: fault->stopped_at = other->at; break;
 		case CONTINUING: fault->continuing_at = other->at; break;
@@ -202,7 +202,7 @@ static void note_ask(struct hold *hold, const struct event *event)
 static void note_call(struct sweep *sweep, const struct event *event)
 {
 	struct hold *hold = &sweep->hold[event->hold];
-	switch ((enum moment)event->moment) {
+	switch ((enum record_moment)event->moment) {
 	case ASKED: note_ask(hold, event); break;
 	case GRANTED: note_grant(sweep, hold, event); break;
 	case REFUSED:
@@ -226,7 +226,7 @@ static void note_call(struct sweep *sweep, const struct event *event)
 
 static void note_event(struct sweep *sweep, const struct event *event)
 {
-	switch ((enum moment)event->moment) {
+	switch ((enum record_moment)event->moment) {
 	case KILLED: sweep->process[event->process].killed_at = event->at; break;
 	case FINISHED: sweep->process[event->process].is_finished = true; break;
 	case FAULT: note_fault(sweep, event); break;

@@ -73,7 +73,7 @@ void sweep_begin(struct sweep *sweep, const struct record *record, struct verdic
 void sweep_end(struct sweep *sweep);
 
 /* Notes a violation; the verdict keeps the words of the first one of each rule. */
-__attribute__((format(printf, 3, 4))) void sweep_violate(struct sweep *sweep, enum rule rule,
+__attribute__((format(printf, 3, 4))) void sweep_violate(struct sweep *sweep, enum check_rule rule,
                                                          const char *format, ...);
 
 const char *sweep_resource(const struct sweep *sweep, int resource);

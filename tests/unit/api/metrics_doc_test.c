@@ -9,19 +9,19 @@
 
 #define MOST 64
 
-struct family {
+struct metric_family {
 	char name[80];
 	char type[20];
 };
 
-static struct family families[MOST];
+static struct metric_family families[MOST];
 static size_t family_count;
 
 static void read_types(char *text)
 {
 	char *rest = NULL;
 	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-		struct family *family = &families[family_count];
+		struct metric_family *family = &families[family_count];
 		if (sscanf(line, "# TYPE %79s %19s", family->name, family->type) != 2)
 			continue;
 		family_count++;

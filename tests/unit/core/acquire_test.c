@@ -190,8 +190,8 @@ static void watch_that_fails_ends_all_waiters(void **state)
 	struct fake *fake = *state;
 	struct hf__op *first = wait_for_it(fake, 1, -1);
 	struct hf__op *second = fake_acquire(fake, 2);
-	hf__core_watch_failed(&fake->core, fake->lock[0]->watches, HF_EDENIED, "NOPERM", 6,
-	                      fake->now);
+	hf__core_on_watch_failed(&fake->core, fake->lock[0]->watches, HF_EDENIED, "NOPERM", 6,
+	                         fake->now);
 	check_result(first, HF_EDENIED);
 	check_result(second, HF_EDENIED);
 	check_detail(first, "orders: cannot wait: NOPERM");
@@ -273,7 +273,7 @@ static void late_busy_needs_no_clean_up(void **state)
 static void clean_up_is_repeated_until_the_lease_has_ended(void **state)
 {
 	struct fake *fake = *state;
-	struct hf__op *op = fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = 1, .wait_ms = 500,
+	struct hf__op *op = fake_start(fake, .action = HF__OP_ACQUIRE, .owner = 1, .wait_ms = 500,
 	                               .lease_ms = 6000);
 	fake_advance(fake, 500);
 	check_result(op, HF_EUNKNOWN);
@@ -436,7 +436,7 @@ static void first_contact_that_fails_ends_the_calls(void **state)
 	struct hf__op *first = fake_acquire(fake, 1);
 	struct hf__op *second = fake_acquire(fake, 2);
 	assert_true(fake->wants > 0);
-	hf__core_link_failed(&fake->core, &fake->core.link, HF_EAUTH, "WRONGPASS", fake->now);
+	hf__core_on_link_failed(&fake->core, &fake->core.link, HF_EAUTH, "WRONGPASS", fake->now);
 	check_result(first, HF_EAUTH);
 	check_result(second, HF_EAUTH);
 	check_detail(first, "WRONGPASS");
@@ -451,7 +451,7 @@ static void a_long_reason_for_a_failed_connection_is_reported_in_full(void **sta
 		strcat(why, "[2001:db8::1]:6379: connection refused; ");
 	strcat(why, "the last address");
 	struct hf__op *op = fake_acquire(fake, 1);
-	hf__core_link_failed(&fake->core, &fake->core.link, HF_EUNREACHABLE, why, fake->now);
+	hf__core_on_link_failed(&fake->core, &fake->core.link, HF_EUNREACHABLE, why, fake->now);
 	check_result(op, HF_EUNREACHABLE);
 	check_detail(op, why);
 }
@@ -461,7 +461,8 @@ static void later_contact_that_fails_ends_nothing(void **state)
 	struct fake *fake = *state;
 	struct hf__op *op = fake_acquire(fake, 1);
 	fake_link_down(fake);
-	hf__core_link_failed(&fake->core, &fake->core.link, HF_EUNREACHABLE, "refused", fake->now);
+	hf__core_on_link_failed(&fake->core, &fake->core.link, HF_EUNREACHABLE, "refused",
+	                        fake->now);
 	check_waits(op);
 }
 
@@ -706,7 +707,7 @@ static void locks_of_other_names_do_not_wait_for_each_other(void **state)
 	struct fake *fake = *state;
 	struct hf__lock *other = fake_lock(fake, "invoices");
 	(void)fake_acquire(fake, 1);
-	(void)fake_start_on(fake, other, .verb = HF__OP_ACQUIRE, .owner = 1);
+	(void)fake_start_on(fake, other, .action = HF__OP_ACQUIRE, .owner = 1);
 	assert_int_equal(fake_pending(fake), 2);
 }
 

@@ -8,7 +8,7 @@
 
 static struct hf__op *ask(struct fake *fake, uint64_t owner, int64_t wait_ms, int16_t replicas)
 {
-	return fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = owner, .wait_ms = wait_ms,
+	return fake_start(fake, .action = HF__OP_ACQUIRE, .owner = owner, .wait_ms = wait_ms,
 	                  .replicas = replicas);
 }
 
@@ -68,7 +68,7 @@ static void grant_counts_when_enough_replicas_have_it(void **state)
 static void sync_is_about_the_hold_and_its_lease(void **state)
 {
 	struct fake *fake = *state;
-	struct hf__op *op = fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = 1, .lease_ms = 5000,
+	struct hf__op *op = fake_start(fake, .action = HF__OP_ACQUIRE, .owner = 1, .lease_ms = 5000,
 	                               .replicas = 1);
 	uint64_t wire = fake_sent(fake, HF__ASK)->wire;
 	fake_answer(fake, HF__GRANTED);
@@ -155,7 +155,7 @@ static void semaphore_is_granted_after_the_sync(void **state)
 	struct hf__lock *lock = hf__lock_ref(&fake->core, HF__SEMAPHORE, "pool");
 	fake->lock[fake->locks++] = lock;
 	struct hf__op *op =
-		fake_start_on(fake, lock, .verb = HF__OP_ACQUIRE, .amount = 3, .replicas = 1);
+		fake_start_on(fake, lock, .action = HF__OP_ACQUIRE, .amount = 3, .replicas = 1);
 	uint64_t wire = check_sent(fake, HF__ASK, 3)->wire;
 	fake_answer(fake, HF__GRANTED);
 	assert_true(check_sent(fake, HF__SYNC, 1)->wire == wire);
@@ -171,7 +171,7 @@ static void permits_are_granted_together_after_the_sync(void **state)
 	struct hf__lock *lock = hf__lock_ref(&fake->core, HF__PERMITS, "pool");
 	fake->lock[fake->locks++] = lock;
 	struct hf__op *op =
-		fake_start_on(fake, lock, .verb = HF__OP_ACQUIRE, .amount = 3, .replicas = 1);
+		fake_start_on(fake, lock, .action = HF__OP_ACQUIRE, .amount = 3, .replicas = 1);
 	fake_answer(fake, HF__GRANTED);
 	assert_int_equal(check_sent(fake, HF__SYNC, 1)->items, 3);
 	assert_int_equal(fake->core.holds, 1);
@@ -186,7 +186,7 @@ static void latch_has_no_grant_to_sync(void **state)
 	struct hf__lock *lock = hf__lock_ref(&fake->core, HF__LATCH, "go");
 	fake->lock[fake->locks++] = lock;
 	struct hf__op *op =
-		fake_start_on(fake, lock, .verb = HF__OP_ACQUIRE, .amount = 1, .replicas = 5);
+		fake_start_on(fake, lock, .action = HF__OP_ACQUIRE, .amount = 1, .replicas = 5);
 	fake_answer(fake, HF__GRANTED);
 	check_result(op, 0);
 	check_nothing_sent(fake);
@@ -227,7 +227,7 @@ static void semaphore_gives_its_permits_back(void **state)
 	struct hf__lock *lock = hf__lock_ref(&fake->core, HF__SEMAPHORE, "pool");
 	fake->lock[fake->locks++] = lock;
 	struct hf__op *op =
-		fake_start_on(fake, lock, .verb = HF__OP_ACQUIRE, .amount = 3, .replicas = 1);
+		fake_start_on(fake, lock, .action = HF__OP_ACQUIRE, .amount = 3, .replicas = 1);
 	uint64_t wire = fake_sent(fake, HF__ASK)->wire;
 	fake_answer(fake, HF__GRANTED);
 	acknowledge(fake, 0);
@@ -386,8 +386,8 @@ static void grant_without_a_link_has_its_time(void **state)
 	char expected[40];
 	struct hf__op *op = ask(fake, 1, 50, 2);
 	(void)check_sent(fake, HF__ASK, 1);
-	hf__core_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE, "reset by peer",
-	                   fake->now);
+	hf__core_on_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE, "reset by peer",
+	                      fake->now);
 	fake_answer(fake, HF__GRANTED);
 	check_waits(op);
 	fake_advance(fake, LIMIT);
@@ -526,7 +526,7 @@ static void closing_releases_a_hold_that_is_synced(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = begin(fake, 1, 0);
-	struct hf__op *close = fake_start(fake, .verb = HF__OP_CLOSE);
+	struct hf__op *close = fake_start(fake, .action = HF__OP_CLOSE);
 	check_result(op, HF_ECLOSED);
 	settle(fake);
 	check_result(close, 0);
@@ -536,7 +536,7 @@ static void closing_releases_a_hold_that_is_synced(void **state)
 static void grant_whose_lease_is_over_is_asked_for_again(void **state)
 {
 	struct fake *fake = *state;
-	struct hf__op *op = fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = 1, .lease_ms = 500,
+	struct hf__op *op = fake_start(fake, .action = HF__OP_ACQUIRE, .owner = 1, .lease_ms = 500,
 	                               .replicas = 1);
 	fake_answer(fake, HF__GRANTED);
 	fake_advance(fake, 600);

@@ -20,7 +20,8 @@ static struct hf__lock *open_permits(struct fake *fake)
 
 static struct hf__op *ask(struct fake *fake, struct hf__lock *lock, int64_t lease_ms)
 {
-	return fake_start_on(fake, lock, .verb = HF__OP_ACQUIRE, .amount = 1, .lease_ms = lease_ms);
+	return fake_start_on(fake, lock, .action = HF__OP_ACQUIRE, .amount = 1,
+	                     .lease_ms = lease_ms);
 }
 
 /* A permit that is held; lease 0 is the watchdog's. */
@@ -40,8 +41,8 @@ static struct permit take(struct fake *fake, int64_t lease_ms)
 
 static struct hf__op *extend(struct fake *fake, const struct permit *permit, int64_t lease_ms)
 {
-	return fake_start_on(fake, permit->lock, .verb = HF__OP_REQUEST,
-	                     .request = HF__PERMITS_EXTEND, .amount = 1, .lease_ms = lease_ms,
+	return fake_start_on(fake, permit->lock, .action = HF__OP_COMMAND,
+	                     .command = HF__PERMITS_EXTEND, .amount = 1, .lease_ms = lease_ms,
 	                     .permit = &permit->id);
 }
 
@@ -187,8 +188,8 @@ static void extension_that_was_answered_too_late_is_lost(void **state)
 {
 	struct fake *fake = *state;
 	struct permit permit = take(fake, SHORT);
-	struct hf__op *op = fake_start_on(fake, permit.lock, .verb = HF__OP_REQUEST,
-	                                  .request = HF__PERMITS_EXTEND, .amount = 1,
+	struct hf__op *op = fake_start_on(fake, permit.lock, .action = HF__OP_COMMAND,
+	                                  .command = HF__PERMITS_EXTEND, .amount = 1,
 	                                  .lease_ms = LONG, .wait_ms = LONG, .permit = &permit.id);
 	fake->now += SHORT; /* no turn: the timer has not fired */
 	assert_int_equal(left_of(fake, &permit), 0);
@@ -211,8 +212,8 @@ static void extension_of_a_lost_permit_is_lost_and_not_sent(void **state)
 
 static struct hf__op *release(struct fake *fake, const struct permit *permit)
 {
-	return fake_start_on(fake, permit->lock, .verb = HF__OP_REQUEST,
-	                     .request = HF__PERMITS_RELEASE, .amount = 1, .permit = &permit->id);
+	return fake_start_on(fake, permit->lock, .action = HF__OP_COMMAND,
+	                     .command = HF__PERMITS_RELEASE, .amount = 1, .permit = &permit->id);
 }
 
 static void release_of_a_lost_permit_does_not_wait_for_a_connection(void **state)
@@ -239,7 +240,7 @@ static void permits_that_were_granted_too_late_are_asked_for_again(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__lock *lock = open_permits(fake);
-	struct hf__op *op = fake_start_on(fake, lock, .verb = HF__OP_ACQUIRE, .amount = 2,
+	struct hf__op *op = fake_start_on(fake, lock, .action = HF__OP_ACQUIRE, .amount = 2,
 	                                  .lease_ms = SHORT, .wait_ms = LONG);
 	(void)check_sent(fake, HF__ASK, 2);
 	fake->now += SHORT;

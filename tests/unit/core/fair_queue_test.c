@@ -8,9 +8,9 @@ struct row {
 	struct hf__op *first, *second;
 };
 
-static struct hf__op *call_on(struct fake *fake, struct hf__lock *lock, int verb, uint64_t owner)
+static struct hf__op *call_on(struct fake *fake, struct hf__lock *lock, int action, uint64_t owner)
 {
-	return fake_start_on(fake, lock, .verb = (uint8_t)verb, .owner = owner);
+	return fake_start_on(fake, lock, .action = (uint8_t)action, .owner = owner);
 }
 
 /* One owner holds the lock, two more are in the server's queue. */

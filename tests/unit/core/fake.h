@@ -94,7 +94,7 @@ static inline void fake_finish(void *host, struct hf__op *op)
 	((struct fake *)host)->finished++;
 }
 
-static inline void fake_listens(void *host, struct hf__op *op)
+static inline void fake_listen(void *host, struct hf__op *op)
 {
 	(void)host;
 	assert_true(hf__op_is_active(op));
@@ -181,22 +181,22 @@ static inline struct hf__op *fake_call(struct fake *fake, struct hf__lock *lock,
 /* Waits for ever, with the watchdog's lease. */
 static inline struct hf__op *fake_acquire(struct fake *fake, uint64_t owner)
 {
-	return fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = owner);
+	return fake_start(fake, .action = HF__OP_ACQUIRE, .owner = owner);
 }
 
 static inline struct hf__op *fake_acquire_for(struct fake *fake, uint64_t owner, int64_t lease_ms)
 {
-	return fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = owner, .lease_ms = lease_ms);
+	return fake_start(fake, .action = HF__OP_ACQUIRE, .owner = owner, .lease_ms = lease_ms);
 }
 
 static inline struct hf__op *fake_acquire_within(struct fake *fake, uint64_t owner, int64_t wait_ms)
 {
-	return fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = owner, .wait_ms = wait_ms);
+	return fake_start(fake, .action = HF__OP_ACQUIRE, .owner = owner, .wait_ms = wait_ms);
 }
 
 static inline struct hf__op *fake_release(struct fake *fake, uint64_t owner)
 {
-	return fake_start(fake, .verb = HF__OP_RELEASE, .owner = owner);
+	return fake_start(fake, .action = HF__OP_RELEASE, .owner = owner);
 }
 
 static inline void check_waits(const struct hf__op *op)
@@ -289,8 +289,8 @@ static inline void fake_answer_renewal(struct fake *fake, bool there)
 /* The connection breaks: the outcome of what was in flight is unknown. */
 static inline void fake_link_down(struct fake *fake)
 {
-	hf__core_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE, "reset by peer",
-	                   fake->now);
+	hf__core_on_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE, "reset by peer",
+	                      fake->now);
 	while (!hf__list_empty(&fake->sent))
 		fake_reply(fake,
 		           (struct hf__answer){.outcome = HF__UNKNOWN, .error = HF_EUNREACHABLE});
@@ -299,7 +299,7 @@ static inline void fake_link_down(struct fake *fake)
 static inline void fake_link_up(struct fake *fake)
 {
 	fake_set_time(fake);
-	hf__core_link_up(&fake->core, &fake->core.link, fake->now);
+	hf__core_on_link_up(&fake->core, &fake->core.link, fake->now);
 }
 
 /* A hold, granted at once; lease 0 is the watchdog's. */
@@ -381,8 +381,8 @@ static inline int fake_setup(void **state)
 	                                                   .unwatch = fake_unwatch,
 	                                                   .want_link = fake_want_link,
 	                                                   .traits = hf__redis_kinds_traits};
-	static const struct hf__host_ops host_ops = {fake_finish, fake_listens, fake_listens,
-	                                             fake_news,   fake_log,     fake_number};
+	static const struct hf__host_ops host_ops = {fake_finish, fake_listen, fake_listen,
+	                                             fake_news,   fake_log,    fake_number};
 	static const struct hf__core_config config = {.command_timeout_ms = FAKE_TIMEOUT,
 	                                              .watchdog_ms = FAKE_WATCHDOG,
 	                                              .sync_timeout_ms = FAKE_SYNC,
@@ -413,7 +413,7 @@ static inline int fake_teardown(void **state)
 {
 	struct fake *fake = *state;
 	if (!fake->core.closed)
-		(void)fake_start(fake, .verb = HF__OP_CLOSE);
+		(void)fake_start(fake, .action = HF__OP_CLOSE);
 	fake_advance(fake, 2 * HF__CLOSE_MS);
 	fake_report(fake);
 	assert_int_equal(fake->finished, fake->ops);

@@ -105,7 +105,7 @@ static void nobody_who_did_not_wait_is_entered(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op =
-		fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = 1, .wait_ms = HF_NOWAIT);
+		fake_start(fake, .action = HF__OP_ACQUIRE, .owner = 1, .wait_ms = HF_NOWAIT);
 	fake_answer_busy(fake, 500000);
 	check_result(op, HF_EBUSY);
 	check_nothing_sent(fake);
@@ -131,7 +131,7 @@ static void semaphores_have_no_entries(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__lock *lock = hf__lock_ref(&fake->core, HF__SEMAPHORE, "permits");
-	struct hf__op *op = fake_start_on(fake, lock, .verb = HF__OP_ACQUIRE, .owner = 1,
+	struct hf__op *op = fake_start_on(fake, lock, .action = HF__OP_ACQUIRE, .owner = 1,
 	                                  .amount = 1, .wait_ms = WAIT_MS);
 	find_busy(fake);
 	fake_advance(fake, WAIT_MS);
@@ -185,8 +185,8 @@ static void a_repeated_removal_has_no_entry(void **state)
 static void a_server_that_is_not_ready_is_asked_again_for_a_while(void **state)
 {
 	struct fake *fake = *state;
-	struct hf__op *op = fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = 1, .lease_ms = 12000,
-	                               .wait_ms = WAIT_MS);
+	struct hf__op *op = fake_start(fake, .action = HF__OP_ACQUIRE, .owner = 1,
+	                               .lease_ms = 12000, .wait_ms = WAIT_MS);
 	find_busy(fake);
 	fake_advance(fake, WAIT_MS);
 	check_result(op, HF_ETIMEDOUT);

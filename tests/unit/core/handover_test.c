@@ -119,7 +119,7 @@ static void release_that_left_meanwhile_does_not_take_the_lock_from_the_waiter(v
 	struct hf__op *waiter;
 	hold_and_wait(fake, &waiter, 1);
 	struct hf__op *release =
-		fake_start(fake, .verb = HF__OP_RELEASE, .owner = 1, .wait_ms = 20);
+		fake_start(fake, .action = HF__OP_RELEASE, .owner = 1, .wait_ms = 20);
 	uint64_t wire = check_sent(fake, HF__MOVE, 1)->from;
 	fake_advance(fake, 20);
 	check_result(release, HF_EUNKNOWN);
@@ -314,7 +314,7 @@ static void closing_while_it_is_handed_over_removes_both(void **state)
 	struct hf__op *waiter;
 	hold_and_wait(fake, &waiter, 1);
 	struct hf__op *release = fake_release(fake, 1);
-	struct hf__op *closing = fake_start(fake, .verb = HF__OP_CLOSE);
+	struct hf__op *closing = fake_start(fake, .action = HF__OP_CLOSE);
 	check_result(release, HF_ECLOSED);
 	check_result(waiter, HF_ECLOSED);
 	fake_answer(fake, HF__GRANTED);

@@ -3,7 +3,7 @@
 
 static struct hf__op *extend(struct fake *fake, uint64_t owner, int64_t lease_ms)
 {
-	return fake_start(fake, .verb = HF__OP_EXTEND, .owner = owner, .lease_ms = lease_ms);
+	return fake_start(fake, .action = HF__OP_EXTEND, .owner = owner, .lease_ms = lease_ms);
 }
 
 /* Asks for one more level and is granted it. */
@@ -236,8 +236,8 @@ static void release_of_a_lost_hold_ends_with_its_connection(void **state)
 	for (int outcome = HF__UNSENT; outcome <= HF__UNKNOWN; outcome++) {
 		struct hf__op *op = fake_release(fake, 1);
 		(void)fake_sent(fake, HF__SETTLE);
-		hf__core_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE, "reset by peer",
-		                   fake->now);
+		hf__core_on_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE,
+		                      "reset by peer", fake->now);
 		check_waits(op);
 		fake_answer(fake, (enum hf__outcome)outcome);
 		check_result(op, HF_ELOST);
@@ -574,7 +574,7 @@ static void forced_release_is_a_loss_for_our_own_holder(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 0);
-	struct hf__op *op = fake_start(fake, .verb = HF__OP_FORCE);
+	struct hf__op *op = fake_start(fake, .action = HF__OP_FORCE);
 	(void)fake_sent(fake, HF__FORCE);
 	fake_reply(fake, (struct hf__answer){.outcome = HF__DONE, .count = 1});
 	check_result(op, 0);
@@ -595,10 +595,10 @@ static void close_finishes_all_calls_and_releases_all_holds(void **state)
 	struct hf__lock *other = fake_lock(fake, "invoices");
 	(void)fake_hold(fake, 1, 0);
 	struct hf__op *waiter = fake_acquire(fake, 2);
-	struct hf__op *asker = fake_start_on(fake, other, .verb = HF__OP_ACQUIRE, .owner = 3);
-	struct hf__op *parked = fake_start_on(fake, other, .verb = HF__OP_ACQUIRE, .owner = 3);
-	struct hf__op *ping = fake_start(fake, .verb = HF__OP_PING);
-	struct hf__op *closing = fake_start(fake, .verb = HF__OP_CLOSE);
+	struct hf__op *asker = fake_start_on(fake, other, .action = HF__OP_ACQUIRE, .owner = 3);
+	struct hf__op *parked = fake_start_on(fake, other, .action = HF__OP_ACQUIRE, .owner = 3);
+	struct hf__op *ping = fake_start(fake, .action = HF__OP_PING);
+	struct hf__op *closing = fake_start(fake, .action = HF__OP_CLOSE);
 	check_result(waiter, HF_ECLOSED);
 	check_result(asker, HF_ECLOSED);
 	check_result(parked, HF_ECLOSED);
@@ -624,7 +624,7 @@ static void close_during_an_extension_releases_the_hold(void **state)
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 1000);
 	struct hf__op *op = extend(fake, 1, 1000);
-	struct hf__op *closing = fake_start(fake, .verb = HF__OP_CLOSE);
+	struct hf__op *closing = fake_start(fake, .action = HF__OP_CLOSE);
 	check_result(op, HF_ECLOSED);
 	fake_answer_renewal(fake, true);
 	(void)check_sent(fake, HF__SETTLE, 0);
@@ -637,7 +637,7 @@ static void close_during_a_nested_ask_releases_the_hold(void **state)
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 1000);
 	struct hf__op *op = fake_acquire(fake, 1);
-	struct hf__op *closing = fake_start(fake, .verb = HF__OP_CLOSE);
+	struct hf__op *closing = fake_start(fake, .action = HF__OP_CLOSE);
 	check_result(op, HF_ECLOSED);
 	fake_answer(fake, HF__NOT_NOW);
 	(void)check_sent(fake, HF__SETTLE, 0);
@@ -650,7 +650,7 @@ static void close_during_a_release_repeats_nothing_that_was_done(void **state)
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 1000);
 	struct hf__op *op = fake_release(fake, 1);
-	struct hf__op *closing = fake_start(fake, .verb = HF__OP_CLOSE);
+	struct hf__op *closing = fake_start(fake, .action = HF__OP_CLOSE);
 	check_result(op, HF_ECLOSED);
 	fake_answer(fake, HF__DONE);
 	check_result(closing, 0);
@@ -660,7 +660,7 @@ static void close_during_a_release_repeats_nothing_that_was_done(void **state)
 static void close_without_holds_is_done_at_once(void **state)
 {
 	struct fake *fake = *state;
-	check_result(fake_start(fake, .verb = HF__OP_CLOSE), 0);
+	check_result(fake_start(fake, .action = HF__OP_CLOSE), 0);
 	check_result(fake_acquire(fake, 1), HF_ECLOSED);
 	check_result(fake_release(fake, 1), HF_ECLOSED);
 }
@@ -669,7 +669,7 @@ static void close_waits_no_longer_than_a_second(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 0);
-	struct hf__op *closing = fake_start(fake, .verb = HF__OP_CLOSE);
+	struct hf__op *closing = fake_start(fake, .action = HF__OP_CLOSE);
 	(void)check_sent(fake, HF__SETTLE, 0);
 	fake_advance(fake, HF__CLOSE_MS - 1);
 	check_waits(closing);
@@ -682,7 +682,7 @@ static void close_without_a_connection_waits_for_nothing(void **state)
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 0);
 	fake_link_down(fake);
-	check_result(fake_start(fake, .verb = HF__OP_CLOSE), 0);
+	check_result(fake_start(fake, .action = HF__OP_CLOSE), 0);
 }
 
 int main(void)

@@ -98,7 +98,7 @@ static void value_on_a_bound_belongs_to_its_bucket(void **state)
 	for (size_t i = 0; i < bounds; i++) {
 		for (uint64_t more = 0; more < 2; more++) {
 			struct hf__op *op =
-				fake_start(fake, .verb = HF__OP_PING, .wait_ms = HF__LONGEST_MS);
+				fake_start(fake, .action = HF__OP_PING, .wait_ms = HF__LONGEST_MS);
 			uint64_t before = trips->count[i + more];
 			pass_us(fake, (int64_t)(bound[i] + more));
 			fake_answer(fake, HF__DONE);
@@ -122,7 +122,7 @@ static void every_number_of_bits_finds_its_bucket(void **state)
 			while ((uint64_t)us > bound[right])
 				right++;
 			struct hf__op *op =
-				fake_start(fake, .verb = HF__OP_PING, .wait_ms = HF__LONGEST_MS);
+				fake_start(fake, .action = HF__OP_PING, .wait_ms = HF__LONGEST_MS);
 			uint64_t before = trips->count[right];
 			pass_us(fake, us);
 			fake_answer(fake, HF__DONE);
@@ -135,7 +135,7 @@ static void answer_after_hours_is_counted_as_that(void **state)
 {
 	struct fake *fake = *state;
 	int64_t us = INT64_C(5) * 3600 * 1000000;
-	struct hf__op *op = fake_start(fake, .verb = HF__OP_PING, .wait_ms = HF__LONGEST_MS);
+	struct hf__op *op = fake_start(fake, .action = HF__OP_PING, .wait_ms = HF__LONGEST_MS);
 	pass_us(fake, us);
 	fake_answer(fake, HF__DONE);
 	check_result(op, 0);
@@ -173,12 +173,12 @@ static void nested_level_waits_and_is_the_same_hold(void **state)
 static void wait_is_counted_by_its_result(void **state)
 {
 	struct fake *fake = *state;
-	(void)fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = 1, .wait_ms = HF_NOWAIT);
+	(void)fake_start(fake, .action = HF__OP_ACQUIRE, .owner = 1, .wait_ms = HF_NOWAIT);
 	pass_us(fake, 250);
 	fake_answer_busy(fake, 5000);
 	check_histogram(waits(fake, HF__RESULT_BUSY), 1, 250);
 
-	(void)fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = 1, .wait_ms = HF_NOWAIT);
+	(void)fake_start(fake, .action = HF__OP_ACQUIRE, .owner = 1, .wait_ms = HF_NOWAIT);
 	pass_us(fake, 350);
 	fake_answer(fake, HF__FAILED);
 	check_histogram(waits(fake, HF__RESULT_ERROR), 1, 350);
@@ -254,7 +254,7 @@ static void holds_of_a_closed_client_end_with_it(void **state)
 	struct fake *fake = *state;
 	acquire(fake, 1, 0);
 	pass_us(fake, 9000);
-	(void)fake_start(fake, .verb = HF__OP_CLOSE);
+	(void)fake_start(fake, .action = HF__OP_CLOSE);
 	check_histogram(holds(fake, HF__END_CLOSED), 1, 9000);
 	fake_answer(fake, HF__DONE);
 	check_totals(fake, 1, 1);
@@ -280,7 +280,7 @@ static void lost_hold_is_counted_by_its_reason(void **state)
 	fake_report(fake);
 
 	(void)fake_hold(fake, 3, 0);
-	(void)fake_start(fake, .verb = HF__OP_FORCE);
+	(void)fake_start(fake, .action = HF__OP_FORCE);
 	pass_us(fake, 2000);
 	fake_reply(fake, (struct hf__answer){.outcome = HF__DONE, .count = 1});
 	assert_int_equal(losses[HF__LOST_FORCED], 1);
@@ -360,12 +360,12 @@ static void permits_of_one_acquire_are_holds_of_their_own(void **state)
 	struct hf__lock *permits = hf__lock_ref(&fake->core, HF__PERMITS, "seats");
 	assert_non_null(permits);
 	fake->lock[fake->locks++] = permits;
-	struct hf__op *op = fake_start_on(fake, permits, .verb = HF__OP_ACQUIRE, .amount = 3);
+	struct hf__op *op = fake_start_on(fake, permits, .action = HF__OP_ACQUIRE, .amount = 3);
 	pass_us(fake, 800);
 	fake_answer(fake, HF__GRANTED);
 	check_result(op, 0);
 	pass_us(fake, 5000);
-	(void)fake_start(fake, .verb = HF__OP_CLOSE);
+	(void)fake_start(fake, .action = HF__OP_CLOSE);
 	const struct hf__measure_kind *kind = &fake->core.metrics->kind[HF__PERMITS];
 	check_histogram(&kind->wait[HF__RESULT_GRANTED], 1, 800);
 	check_histogram(&kind->hold[HF__END_CLOSED], 3, 15000);

@@ -107,7 +107,7 @@ static void a_hand_over_removes_the_note_of_the_next_holder(void **state)
 	struct hf__op *waiter = wait_a_second(fake);
 	fake_answer_busy(fake, 500000);
 	struct hf__op *op =
-		fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = 2, .wait_ms = HF_NOWAIT);
+		fake_start(fake, .action = HF__OP_ACQUIRE, .owner = 2, .wait_ms = HF_NOWAIT);
 	fake_answer(fake, HF__GRANTED);
 	check_result(op, 0);
 	(void)fake_release(fake, 2);

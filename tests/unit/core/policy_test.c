@@ -25,7 +25,8 @@ static struct hf__lock *open_session_lock(struct fake *fake)
 
 static struct hf__op *acquire(struct fake *fake, struct hf__lock *lock, int64_t lease_ms)
 {
-	return fake_start_on(fake, lock, .verb = HF__OP_ACQUIRE, .owner = 1, .lease_ms = lease_ms);
+	return fake_start_on(fake, lock, .action = HF__OP_ACQUIRE, .owner = 1,
+	                     .lease_ms = lease_ms);
 }
 
 /* Opens such a lock and acquires it. */

@@ -1,14 +1,14 @@
 /* Checks queries and release by force: what is asked, trusted, repeated and given up. */
 #include "fake.h"
 
-static struct hf__op *ask(struct fake *fake, enum hf__op_verb verb, uint64_t owner)
+static struct hf__op *ask(struct fake *fake, enum hf__op_action action, uint64_t owner)
 {
-	return fake_start(fake, .verb = (uint8_t)verb, .owner = owner);
+	return fake_start(fake, .action = (uint8_t)action, .owner = owner);
 }
 
 static struct hf__op *query(struct fake *fake, enum hf__question question, uint64_t owner)
 {
-	return fake_start(fake, .verb = HF__OP_QUERY, .question = (uint8_t)question,
+	return fake_start(fake, .action = HF__OP_QUERY, .question = (uint8_t)question,
 	                  .owner = owner);
 }
 
@@ -209,8 +209,8 @@ static void force_that_never_left_is_sent_when_it_can_be(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = ask(fake, HF__OP_FORCE, 1);
-	hf__core_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE, "reset by peer",
-	                   fake->now);
+	hf__core_on_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE, "reset by peer",
+	                      fake->now);
 	fake_answer(fake, HF__UNSENT);
 	check_waits(op);
 	fake_link_up(fake);
@@ -241,8 +241,8 @@ static void repeat_that_fails_leaves_the_outcome_unknown(void **state)
 	struct hf__lock *lock = hf__lock_ref(&fake->core, HF__SEMAPHORE, "pool");
 	fake->lock[fake->locks++] = lock;
 	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
-		struct hf__op *op = fake_start_on(fake, lock, .verb = HF__OP_REQUEST, .amount = 1,
-		                                  .request = HF__SEMAPHORE_ADD);
+		struct hf__op *op = fake_start_on(fake, lock, .action = HF__OP_COMMAND, .amount = 1,
+		                                  .command = HF__SEMAPHORE_ADD);
 		fake_link_down(fake);
 		fake_link_up(fake);
 		fake_reply(fake, answers[i]);
@@ -257,8 +257,8 @@ static void release_that_lacks_memory_is_sent_again(void **state)
 	struct fake *fake = *state;
 	struct hf__lock *lock = hf__lock_ref(&fake->core, HF__SEMAPHORE, "pool");
 	fake->lock[fake->locks++] = lock;
-	struct hf__op *op = fake_start_on(fake, lock, .verb = HF__OP_REQUEST, .amount = 1,
-	                                  .request = HF__SEMAPHORE_RELEASE);
+	struct hf__op *op = fake_start_on(fake, lock, .action = HF__OP_COMMAND, .amount = 1,
+	                                  .command = HF__SEMAPHORE_RELEASE);
 	fake_reply(fake, (struct hf__answer){.outcome = HF__UNSENT,
 	                                     .error = HF_ENOMEM,
 	                                     .text = "no memory",
@@ -303,7 +303,7 @@ static void link_call_ends_when_the_first_contact_fails(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = ask(fake, HF__OP_LINK, 0);
-	hf__core_link_failed(&fake->core, &fake->core.link, HF_EAUTH, "WRONGPASS", fake->now);
+	hf__core_on_link_failed(&fake->core, &fake->core.link, HF_EAUTH, "WRONGPASS", fake->now);
 	check_result(op, HF_EAUTH);
 	check_detail(op, "WRONGPASS");
 }
@@ -311,7 +311,7 @@ static void link_call_ends_when_the_first_contact_fails(void **state)
 static void link_call_ends_in_time_without_an_answer(void **state)
 {
 	struct fake *fake = *state;
-	struct hf__op *op = fake_start(fake, .verb = HF__OP_LINK, .wait_ms = 500);
+	struct hf__op *op = fake_start(fake, .action = HF__OP_LINK, .wait_ms = 500);
 	fake_advance(fake, 499);
 	check_waits(op);
 	fake_advance(fake, 1);
@@ -335,10 +335,10 @@ static void question_waits_for_a_connection(void **state)
 static void questions_are_repeated_after_a_cut(void **state)
 {
 	static const struct hf__want list[] = {
-		{.verb = HF__OP_QUERY, .question = HF__QUERY_IS_LOCKED},
-		{.verb = HF__OP_QUERY, .question = HF__QUERY_TTL},
-		{.verb = HF__OP_QUERY, .question = HF__QUERY_HOLDER},
-		{.verb = HF__OP_PING},
+		{.action = HF__OP_QUERY, .question = HF__QUERY_IS_LOCKED},
+		{.action = HF__OP_QUERY, .question = HF__QUERY_TTL},
+		{.action = HF__OP_QUERY, .question = HF__QUERY_HOLDER},
+		{.action = HF__OP_PING},
 	};
 	struct fake *fake = *state;
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
@@ -444,7 +444,7 @@ static void close_finishes_queries_in_flight(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = query(fake, HF__QUERY_TTL, 1);
-	(void)fake_start(fake, .verb = HF__OP_CLOSE);
+	(void)fake_start(fake, .action = HF__OP_CLOSE);
 	check_result(op, HF_ECLOSED);
 	answer_query(fake, 1000, 0, NULL);
 	check_result(op, HF_ECLOSED);

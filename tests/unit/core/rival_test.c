@@ -40,7 +40,7 @@ static struct hf__lock *open_group(struct fake *fake, const char *letters)
 
 static struct hf__op *start(struct fake *fake, struct hf__lock *lock, uint64_t owner)
 {
-	return fake_start_on(fake, lock, .verb = HF__OP_ACQUIRE, .owner = owner, .amount = 1);
+	return fake_start_on(fake, lock, .action = HF__OP_ACQUIRE, .owner = owner, .amount = 1);
 }
 
 static void hold(struct fake *fake, struct hf__lock *lock, uint64_t owner)
@@ -53,7 +53,7 @@ static void hold(struct fake *fake, struct hf__lock *lock, uint64_t owner)
 
 static void release(struct fake *fake, struct hf__lock *lock, uint64_t owner)
 {
-	struct hf__op *op = fake_start_on(fake, lock, .verb = HF__OP_RELEASE, .owner = owner);
+	struct hf__op *op = fake_start_on(fake, lock, .action = HF__OP_RELEASE, .owner = owner);
 	if (!hf__list_empty(&fake->sent))
 		fake_answer(fake, HF__DONE);
 	assert_false(hf__op_is_active(op));
@@ -61,7 +61,7 @@ static void release(struct fake *fake, struct hf__lock *lock, uint64_t owner)
 
 static void force(struct fake *fake, struct hf__lock *lock)
 {
-	struct hf__op *op = fake_start_on(fake, lock, .verb = HF__OP_FORCE);
+	struct hf__op *op = fake_start_on(fake, lock, .action = HF__OP_FORCE);
 	(void)fake_sent(fake, HF__FORCE);
 	fake_reply(fake, (struct hf__answer){.outcome = HF__DONE, .count = 1});
 	check_result(op, 0);

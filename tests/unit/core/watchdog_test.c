@@ -141,7 +141,7 @@ static void hold_many(struct fake *fake, int count)
 	for (int i = 0; i < count; i++) {
 		snprintf(name, sizeof name, "many:%d", i);
 		struct hf__lock *lock = fake_lock(fake, name);
-		(void)fake_start_on(fake, lock, .verb = HF__OP_ACQUIRE, .owner = 1);
+		(void)fake_start_on(fake, lock, .action = HF__OP_ACQUIRE, .owner = 1);
 		fake_answer(fake, HF__GRANTED);
 	}
 }

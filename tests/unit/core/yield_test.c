@@ -14,7 +14,7 @@ static struct hf__lock *open_half(struct fake *fake, int kind)
 /* The writer's ask found the lock busy, and the writer waits. */
 static struct hf__op *wait_to_write(struct fake *fake, struct hf__lock *lock)
 {
-	struct hf__op *op = fake_start_on(fake, lock, .verb = HF__OP_ACQUIRE, .owner = WRITER);
+	struct hf__op *op = fake_start_on(fake, lock, .action = HF__OP_ACQUIRE, .owner = WRITER);
 	fake_answer_busy(fake, 20000);
 	fake_answer_busy(fake, 20000);
 	check_waits(op);
@@ -24,7 +24,7 @@ static struct hf__op *wait_to_write(struct fake *fake, struct hf__lock *lock)
 
 static struct hf__op *read_as(struct fake *fake, struct hf__lock *lock, uint64_t owner)
 {
-	return fake_start_on(fake, lock, .verb = HF__OP_ACQUIRE, .owner = owner);
+	return fake_start_on(fake, lock, .action = HF__OP_ACQUIRE, .owner = owner);
 }
 
 static void reader_keeps_back_for_a_moment_while_a_writer_waits(void **state)
@@ -46,7 +46,8 @@ static void readers_ask_before_the_next_writer_when_one_has_had_its_turn(void **
 	struct fake *fake = *state;
 	struct hf__lock *write = open_half(fake, HF_WRITE), *read = open_half(fake, HF_READ);
 	struct hf__op *writer = wait_to_write(fake, write);
-	struct hf__op *next = fake_start_on(fake, write, .verb = HF__OP_ACQUIRE, .owner = ANOTHER);
+	struct hf__op *next =
+		fake_start_on(fake, write, .action = HF__OP_ACQUIRE, .owner = ANOTHER);
 	fake_wake(fake, write);
 	(void)check_sent(fake, HF__ASK, 1);
 	fake_answer(fake, HF__GRANTED);
@@ -54,7 +55,7 @@ static void readers_ask_before_the_next_writer_when_one_has_had_its_turn(void **
 	struct hf__op *reader = read_as(fake, read, READER);
 	check_nothing_sent(fake);
 	struct hf__op *release =
-		fake_start_on(fake, write, .verb = HF__OP_RELEASE, .owner = WRITER);
+		fake_start_on(fake, write, .action = HF__OP_RELEASE, .owner = WRITER);
 	fake_answer(fake, HF__DONE);
 	check_result(release, 0);
 	assert_ptr_equal(check_sent(fake, HF__ASK, 1)->lock, read);
@@ -69,7 +70,7 @@ static void writer_reads_inside_its_own_hold_at_once(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__lock *write = open_half(fake, HF_WRITE), *read = open_half(fake, HF_READ);
-	(void)fake_start_on(fake, write, .verb = HF__OP_ACQUIRE, .owner = WRITER);
+	(void)fake_start_on(fake, write, .action = HF__OP_ACQUIRE, .owner = WRITER);
 	fake_answer(fake, HF__GRANTED);
 	struct hf__op *reader = read_as(fake, read, WRITER);
 	(void)check_sent(fake, HF__ASK, 1);
@@ -82,7 +83,7 @@ static void reader_that_does_not_wait_asks_at_once(void **state)
 	struct fake *fake = *state;
 	struct hf__lock *write = open_half(fake, HF_WRITE), *read = open_half(fake, HF_READ);
 	(void)wait_to_write(fake, write);
-	struct hf__op *reader = fake_start_on(fake, read, .verb = HF__OP_ACQUIRE, .owner = READER,
+	struct hf__op *reader = fake_start_on(fake, read, .action = HF__OP_ACQUIRE, .owner = READER,
 	                                      .wait_ms = HF_NOWAIT);
 	(void)check_sent(fake, HF__ASK, 1);
 	fake_answer(fake, HF__GRANTED);
@@ -95,8 +96,8 @@ static void reader_that_came_later_may_ask_before_one_that_keeps_back(void **sta
 	struct hf__lock *write = open_half(fake, HF_WRITE), *read = open_half(fake, HF_READ);
 	(void)wait_to_write(fake, write);
 	struct hf__op *first = read_as(fake, read, READER);
-	struct hf__op *second = fake_start_on(fake, read, .verb = HF__OP_ACQUIRE, .owner = ANOTHER,
-	                                      .wait_ms = HF_NOWAIT);
+	struct hf__op *second = fake_start_on(fake, read, .action = HF__OP_ACQUIRE,
+	                                      .owner = ANOTHER, .wait_ms = HF_NOWAIT);
 	fake_answer(fake, HF__GRANTED);
 	check_result(second, 0);
 	fake_advance(fake, HF__YIELD_MS);
@@ -119,7 +120,7 @@ static void writer_that_gives_up_lets_readers_go(void **state)
 
 static void hold_to_write(struct fake *fake, struct hf__lock *lock)
 {
-	struct hf__op *op = fake_start_on(fake, lock, .verb = HF__OP_ACQUIRE, .owner = WRITER);
+	struct hf__op *op = fake_start_on(fake, lock, .action = HF__OP_ACQUIRE, .owner = WRITER);
 	fake_answer(fake, HF__GRANTED);
 	check_result(op, 0);
 }

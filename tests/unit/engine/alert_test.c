@@ -29,8 +29,11 @@ static void turn_with_news(void *arg)
 	turn(arg);
 }
 
-static const struct hf__machine_ops ops_with_news = {
-	.due = due, .turn = turn_with_news, .busy = busy, .first = first, .dispatch = dispatch};
+static const struct hf__machine_ops ops_with_news = {.due = due,
+                                                     .turn = turn_with_news,
+                                                     .is_busy = is_busy,
+                                                     .first_task = first_task,
+                                                     .dispatch = dispatch};
 
 static int setup_news(void **state)
 {
@@ -49,7 +52,7 @@ static int setup_news(void **state)
 	machine->port.transport = &held;
 	assert_int_equal(hf__engine_add_port(&machine->engine, &news), 0);
 	hf__port_open(&news, fds[0], &plain, machine);
-	hf__engine_port_changed(&machine->engine);
+	hf__engine_on_port_change(&machine->engine);
 	hf__engine_unlock(&machine->engine);
 	return 0;
 }

@@ -93,12 +93,12 @@ static inline int64_t due(void *arg)
 	return ((struct machine *)arg)->due;
 }
 
-static inline bool busy(void *arg)
+static inline bool is_busy(void *arg)
 {
 	return ((struct machine *)arg)->busy;
 }
 
-static inline struct hf__task *first(void *arg)
+static inline struct hf__task *first_task(void *arg)
 {
 	struct machine *machine = arg;
 	struct hf__task *named = machine->named;
@@ -130,7 +130,7 @@ static inline void take_line(struct machine *machine, const char *line, size_t l
 static inline void hang_up(struct machine *machine)
 {
 	hf__port_close(&machine->port, false);
-	hf__engine_port_changed(&machine->engine);
+	hf__engine_on_port_change(&machine->engine);
 	machine->hang_ups++;
 	while (!hf__list_empty(&machine->asked))
 		finish(machine, hf__list_item(machine->asked.next, struct question, link));
@@ -425,7 +425,7 @@ static inline void connect_machine(struct machine *machine)
 	machine->peer = fds[1];
 	hf__engine_lock(&machine->engine);
 	hf__port_open(&machine->port, fds[0], &plain, machine);
-	hf__engine_port_changed(&machine->engine);
+	hf__engine_on_port_change(&machine->engine);
 	hf__engine_unlock(&machine->engine);
 }
 
@@ -439,8 +439,11 @@ static inline void disconnect_peer(struct machine *machine)
 
 static inline struct machine *new_machine(bool fed)
 {
-	static const struct hf__machine_ops ops = {
-		.due = due, .turn = turn, .busy = busy, .first = first, .dispatch = dispatch};
+	static const struct hf__machine_ops ops = {.due = due,
+	                                           .turn = turn,
+	                                           .is_busy = is_busy,
+	                                           .first_task = first_task,
+	                                           .dispatch = dispatch};
 	struct machine *machine = check_alloc(sizeof(*machine));
 	hf__list_init(&machine->asked);
 	machine->due = HF__NEVER;

@@ -45,7 +45,7 @@ static size_t take_all(int64_t now)
 	while ((timer = hf__wheel_take(&wheel))) {
 		size_t i = (size_t)(timer - timers);
 		assert_true(expected_at[i] <= now);
-		assert_false(hf__wheel_running(timer));
+		assert_false(hf__wheel_is_running(timer));
 		expected_at[i] = HF__NEVER;
 		count++;
 	}
@@ -80,7 +80,7 @@ static void timer_fires_at_its_time_and_not_before(void **state)
 	(void)state;
 	begin(1);
 	start(0, START + 100);
-	assert_true(hf__wheel_running(&timers[0]));
+	assert_true(hf__wheel_is_running(&timers[0]));
 	assert_int_equal(advance(START), 0);
 	assert_int_equal(advance(START + 99), 0);
 	assert_true(hf__wheel_next(&wheel) == START + 100);
@@ -117,7 +117,7 @@ static void time_of_never_is_a_stop(void **state)
 	begin(1);
 	start(0, START + 1);
 	start(0, HF__NEVER);
-	assert_false(hf__wheel_running(&timers[0]));
+	assert_false(hf__wheel_is_running(&timers[0]));
 	assert_int_equal(wheel.entries, 0);
 	assert_int_equal(advance(START + HOUR), 0);
 }
@@ -130,7 +130,7 @@ static void stopped_timer_does_not_fire(void **state)
 	start(1, START + 10);
 	stop(0);
 	stop(0);
-	assert_false(hf__wheel_running(&timers[0]));
+	assert_false(hf__wheel_is_running(&timers[0]));
 	assert_int_equal(wheel.entries, 1);
 	assert_int_equal(advance(START + 10), 1);
 	assert_int_equal(wheel.entries, 0);
@@ -302,7 +302,7 @@ static void ten_years_are_waited_for(void **state)
 	assert_true(hf__wheel_next(&wheel) == START + TEN_YEARS);
 	assert_int_equal(advance(START + TEN_YEARS), 1);
 	assert_true(hf__wheel_next(&wheel) == HF__NEVER - 1);
-	assert_true(hf__wheel_running(&timers[1]));
+	assert_true(hf__wheel_is_running(&timers[1]));
 }
 
 static void many_timers_of_one_slot_fire_each_in_its_revolution(void **state)

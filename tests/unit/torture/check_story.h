@@ -115,7 +115,7 @@ static inline void expect_sound(struct story *story)
 	assert_true(is_sound);
 }
 
-static inline void expect_only(struct story *story, enum rule rule)
+static inline void expect_only(struct story *story, enum check_rule rule)
 {
 	finish(story);
 	assert_false(check_record(&story->record, &story->verdict));

@@ -110,7 +110,7 @@ static void init_cmd(struct hf__cmd *cmd, enum hf__verb verb)
 	cmd->verb = (uint8_t)verb;
 	cmd->count = 1;
 	cmd->place_ms = 1000;
-	cmd->answered = note_answer;
+	cmd->on_answer = note_answer;
 }
 
 static void init_zk(struct hf__zk *zk)

@@ -93,7 +93,7 @@ static void answer(struct hf__zk_request *request)
 
 static void submit(struct hf__cmd *cmd, const char *cursor)
 {
-	*cmd = (struct hf__cmd){.verb = HF__LIST, .answered = note_answer, .in_flight = true};
+	*cmd = (struct hf__cmd){.verb = HF__LIST, .on_answer = note_answer, .in_flight = true};
 	snprintf(bench->words, sizeof bench->words, "%s", cursor);
 	cmd->words = bench->words;
 	hf__list_add(&bench->zk.waiting, &cmd->link);
