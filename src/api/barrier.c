@@ -72,17 +72,20 @@ int hf_barrier_remove_async(hf_barrier *barrier, hf_done_fn *done, void *arg)
 
 static struct hf__spec describe_is_set(const hf_barrier *barrier)
 {
-	return describe(barrier, HF__LOOK);
+	struct hf__spec spec =
+		hf__handle_describe(barrier ? &barrier->at : NULL, "barrier", HF__OP_QUERY);
+	spec.want.question = HF__QUERY_IS_SET;
+	return spec;
 }
 
 int hf_barrier_is_set(hf_barrier *barrier, int *ret_set)
 {
-	int64_t count;
+	int64_t number = 0;
 	struct hf__spec spec = describe_is_set(barrier);
 	hf__handle_need(&spec, ret_set, "ret_set");
-	int rc = hf__call_number(spec, &count);
+	int rc = hf__call_number(spec, &number);
 	if (!rc)
-		*ret_set = count > 0;
+		*ret_set = (int)number;
 	return rc;
 }
 

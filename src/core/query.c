@@ -339,7 +339,8 @@ static int64_t read_number(const struct hf__op *op, const struct hf__answer *ans
 	bool counted_here = op->lock->traits->nesting == HF__NEST_HERE;
 	switch (op->want.question) {
 	case HF__QUERY_IS_LOCKED: return answer->ttl_ms != -2;
-	case HF__QUERY_IS_HELD: return answer->count > 0;
+	case HF__QUERY_IS_HELD:
+	case HF__QUERY_IS_SET: return answer->count > 0;
 	case HF__QUERY_COUNT:
 		/* If the server counts only one level, the answer is the count of our own hold. */
 		return counted_here && answer->count != 0 ? op->number : answer->count;

@@ -36,6 +36,7 @@ enum hf__question {
 	HF__QUERY_COUNT,
 	HF__QUERY_TTL,
 	HF__QUERY_HOLDER,
+	HF__QUERY_IS_SET, /* a barrier */
 };
 
 /* How a spin lock waits; all zero: with the defaults. */

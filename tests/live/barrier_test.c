@@ -190,6 +190,9 @@ static void asynchronous_forms_say_the_same(void **state)
 	expect_done(&done, 0, 0);
 	WAIT_UNTIL(atomic_load(&removed.calls) == 1, SOON_MS);
 	assert_int_equal(removed.result, 0);
+	/* A latch with a higher count keeps its waiters back, too. */
+	raw_ok(live_raw, "SET", "gate", "3", NULL);
+	EXPECT_DONE(hf_barrier_is_set_async(pair.theirs, DONE), 0, 1);
 	end(&pair);
 }
 
