@@ -301,7 +301,7 @@ static pid_t start_keeper(void)
 		return pid;
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (hf_client_open(test_server_url(live_server),
-	                   HF_CLIENT(.watchdog_ms = 200, .history = "yes"), &client))
+	                   HF_CLIENT(.watchdog_ms = 700, .history = "yes"), &client))
 		_exit(1);
 	for (int i = 0; i < NAMES; i++) {
 		hf_lock *lock;
@@ -328,7 +328,7 @@ static void play_turn(int i, hf_client *client, hf_lock *lock, hf_lock *theirs, 
 	struct waiter *waiter = NULL;
 	switch (i % 20) {
 	case 3: /* its lease ends first */
-		ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = 15)));
+		ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = 50)));
 		WAIT_UNTIL(hf_lock_state(lock, NULL) == HF_LOST, SOON_MS);
 		ASSERT_RC(hf_lock_release(lock), HF_ELOST);
 		tally->lost++;
