@@ -27,6 +27,7 @@
 #include "torture/dump.h"
 #include "torture/faults.h"
 #include "torture/java.h"
+#include "torture/plan.h"
 #include "torture/things.h"
 
 #define MS           INT64_C(1000000)
@@ -42,17 +43,6 @@
 #define PATIENCE_MS  1500
 #define SESSION_MORE 1500
 #define JAVA_MS      60000
-
-struct plan {
-	double minutes;
-	uint64_t seed;
-	bool site[SITES];
-	bool has_java;
-	bool stops; /* at the first violation */
-	int mutant, red_mutant;
-	uint64_t kinds; /* which faults may happen, one bit each */
-	int pause_ms;   /* the longest time between two of them; 0: it depends on the seed */
-};
 
 /* One round, and what the rounds of a site add up to. */
 struct round {
@@ -438,93 +428,7 @@ static int play(const struct plan *plan)
 	return bad != 0;
 }
 
-/* ---- the command line ---- */
-
-static bool names_site(const char *list, const char *name)
-{
-	size_t length = strlen(name);
-	for (const char *at = list; (at = strstr(at, name)); at++)
-		if ((at == list || at[-1] == ',') && (!at[length] || at[length] == ','))
-			return true;
-	return false;
-}
-
-/* A build without ZooKeeper has no use for its sites. */
-static bool is_built(enum site_kind kind)
-{
-	hf_client *client = NULL;
-	if (kind != ZK_ALONE && kind != ZK_ENSEMBLE)
-		return true;
-	int rc = hf_client_open("zk://127.0.0.1:1", HF_CLIENT(.lazy = 1), &client);
-	if (rc == 0)
-		(void)hf_client_close(client);
-	else
-		printf("torture: without %s: %s\n", site_names[kind], hf_error_detail());
-	return rc == 0;
-}
-
-static bool is_same_word(const char *name, const char *word, size_t length)
-{
-	size_t i = 0;
-	while (i < length && name[i] && (name[i] == word[i] || (name[i] == ' ' && word[i] == '-')))
-		i++;
-	return i == length && !name[i];
-}
-
-/* Names with hyphens for spaces, separated by commas; "none" is a name as well. */
-static uint64_t read_kinds(const char *list)
-{
-	uint64_t kinds = 0;
-	while (*list) {
-		size_t length = strcspn(list, ",");
-		int i = 0;
-		while (i < FAULTS && !is_same_word(faults[i].name, list, length))
-			i++;
-		if (i == FAULTS && !is_same_word("none", list, length))
-			check_fail("unknown fault %s", list);
-		kinds |= i < FAULTS ? UINT64_C(1) << i : 0;
-		list += length + (list[length] != 0);
-	}
-	return kinds;
-}
-
-static struct plan read_plan(int argc, char **argv)
-{
-	const char *sites = NULL;
-	struct plan plan = {.minutes = 5, .seed = (uint64_t)time(NULL) * 1000, .kinds = UINT64_MAX};
-	for (int i = 1; i < argc; i++) {
-		const char *value = i + 1 < argc ? argv[i + 1] : "";
-		if (strcmp(argv[i], "--java") == 0) {
-			plan.has_java = true;
-			continue;
-		}
-		if (strcmp(argv[i], "--stop") == 0) {
-			plan.stops = true;
-			continue;
-		}
-		if (strcmp(argv[i], "--minutes") == 0)
-			plan.minutes = atof(value);
-		else if (strcmp(argv[i], "--seed") == 0)
-			plan.seed = strtoull(value, NULL, 10);
-		else if (strcmp(argv[i], "--sites") == 0)
-			sites = value;
-		else if (strcmp(argv[i], "--faults") == 0)
-			plan.kinds = read_kinds(value);
-		else if (strcmp(argv[i], "--pause") == 0)
-			plan.pause_ms = atoi(value);
-		else if (strcmp(argv[i], "--mutant") == 0)
-			plan.mutant = atoi(value);
-		else if (strcmp(argv[i], "--red-mutant") == 0)
-			plan.red_mutant = atoi(value);
-		else
-			check_fail("unknown option %s", argv[i]);
-		i++;
-	}
-	for (int i = 0; i < SITES; i++)
-		plan.site[i] = (!sites || !*sites || names_site(sites, site_names[i])) &&
-		               is_built((enum site_kind)i);
-	return plan;
-}
+/* ---- the processes that are started ---- */
 
 /* RECORD URLS USER NUMBER THREADS REPLICAS SEED MUTANT RED_MUTANT */
 static struct worker_options read_options(char **argv)
@@ -550,6 +454,6 @@ int main(int argc, char **argv)
 		dump_record(argv[2], argc > 3 ? argv[3] : NULL);
 		return 0;
 	}
-	struct plan plan = read_plan(argc, argv);
+	struct plan plan = plan_read(argc, argv);
 	return play(&plan);
 }
