@@ -32,6 +32,7 @@ const char *const rule_names[RULES] = {
 	"a majority is enough",
 	"answers are possible",
 	"nothing is left",
+	"enough is granted",
 };
 
 /* ---- exclusion ---- */
@@ -439,6 +440,17 @@ static void check_all_seen(struct sweep *sweep)
 
 /* ---- all of it ---- */
 
+/* Java may be granted locks although the library is not. */
+static void check_activity(struct sweep *sweep)
+{
+	const struct verdict *verdict = sweep->verdict;
+	int least = sweep->record->head->least_grants;
+	if (verdict->grants - verdict->foreign_grants < (uint64_t)least)
+		sweep_violate(sweep, RULE_IDLE,
+		              "the library was granted %" PRIu64 " locks, not at least %d",
+		              verdict->grants - verdict->foreign_grants, least);
+}
+
 static void check_resources(struct sweep *sweep)
 {
 	struct point *points = check_alloc((2 * (size_t)sweep->holds + 1) * sizeof(*points));
@@ -461,6 +473,7 @@ bool check_record(const struct record *record, struct verdict *verdict)
 	check_resources(&sweep);
 	check_counts(&sweep);
 	check_all_seen(&sweep);
+	check_activity(&sweep);
 	for (uint32_t i = 1; i <= sweep.holds; i++) {
 		const struct hold *hold = &sweep.hold[i];
 		check_hold(&sweep, hold);

@@ -24,6 +24,7 @@ enum check_rule {
 	RULE_MINORITY,   /* a hold of most servers was lost although few of them failed */
 	RULE_IMPOSSIBLE, /* an answer that nothing explains */
 	RULE_LEFTOVER,   /* something was left on the servers */
+	RULE_IDLE,       /* hardly anything was granted */
 	RULES
 };
 

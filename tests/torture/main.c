@@ -43,6 +43,7 @@
 #define PATIENCE_MS  1500
 #define SESSION_MORE 1500
 #define JAVA_MS      60000
+#define LEAST_GRANTS 100
 
 /* One round, and what the rounds of a site add up to. */
 struct round {
@@ -206,6 +207,7 @@ static void begin_record(struct round *round)
 	head->prompt_ns = PROMPT_MS * MS;
 	head->sparse = BIT(SPARSE_0);
 	head->patience_ns = PATIENCE_MS * MS;
+	head->least_grants = LEAST_GRANTS;
 	head->one_master = round->site->kind == SINGLE || round->site->kind == RED;
 	head->resources = RESOURCES;
 	memcpy(head->resource, resources, sizeof resources);

@@ -104,6 +104,7 @@ struct record_head {
 	int64_t prompt_ns; /* and within this one if nobody wakes it up by chance: */
 	uint64_t sparse;   /* resources that are wanted rarely, one bit each */
 	int64_t patience_ns; /* how late a call may return, because the machine is busy */
+	int least_grants;    /* with fewer grants of the library the round shows nothing */
 	int resources;
 	struct resource resource[RECORD_RESOURCES];
 	struct fault_name fault[RECORD_FAULTS]; /* by their kinds, which are the codes of events */

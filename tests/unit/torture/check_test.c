@@ -660,6 +660,36 @@ static void something_left_on_the_server_is_found(void **state)
 	expect_only(story, RULE_LEFTOVER);
 }
 
+/* ---- activity ---- */
+
+/* Two grants of the library, and one of Java. */
+static void grant_three_times(struct story *story)
+{
+	release(story, acquire_lock(story, 1, 10), 20, 0);
+	release(story, acquire_lock(story, 2, 30), 40, 0);
+	uint32_t hold = record_new_hold(&story->record);
+	ADD(.moment = ASKED, .at = AT(49), .hold = hold, .process = 3, .covers = LOCK, .share = 1,
+	    .flags = FOREIGN);
+	ADD(.moment = GRANTED, .at = AT(50), .until = AT(9000), .hold = hold);
+	release(story, hold, 60, 0);
+}
+
+static void a_round_with_enough_grants_is_sound(void **state)
+{
+	struct story *story = *state;
+	story->record.head->least_grants = 2;
+	grant_three_times(story);
+	expect_sound(story);
+}
+
+static void a_round_with_hardly_any_grants_is_found(void **state)
+{
+	struct story *story = *state;
+	story->record.head->least_grants = 3;
+	grant_three_times(story);
+	expect_only(story, RULE_IDLE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -721,6 +751,8 @@ int main(void)
 		STORY(a_loss_of_few_servers_is_found),
 		STORY(a_whole_needs_time_to_become_complete),
 		STORY(something_left_on_the_server_is_found),
+		STORY(a_round_with_enough_grants_is_sound),
+		STORY(a_round_with_hardly_any_grants_is_found),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
