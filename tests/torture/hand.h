@@ -1,9 +1,8 @@
-/* One thread of a process of torture, and one use that it makes of a thing. */
+/* One thread of a process of torture, which uses things at random. */
 #ifndef TESTS_TORTURE_HAND_H
 #define TESTS_TORTURE_HAND_H
 
 #include <pthread.h>
-#include <semaphore.h>
 
 #include "torture/things.h"
 #include "torture/worker.h"
@@ -39,51 +38,15 @@ struct worker {
 	struct hand *hands;
 };
 
-/* What one acquisition asks for, and where its answer goes. */
-struct use {
-	struct hand *hand;
-	const struct handle *handle;
-	uint32_t number;
-	int64_t wait_ms, lease_ms;
-	int64_t asked_at;
-	hf_owner *owner;
-	int permits;
-	hf_permit_id id[2];
-	bool is_over; /* the library has said that it is not held any more */
-};
-
-#define ADD(use, ...)                                                                              \
-	RECORD(&(use)->hand->worker->record, .hold = (use)->number,                                \
-	       .process = (uint16_t)(use)->hand->worker->options->number, __VA_ARGS__)
-
 /* By chance: a number from 0 to below the limit, and true once in this many calls. */
 int hand_below(struct hand *hand, int limit);
 bool hand_chance(struct hand *hand, int many);
 bool hand_is_faulty(const struct hand *hand);
+bool hand_is_round_over(const struct hand *hand);
 void hand_pause_ms(int ms);
 
-/* Draws what is asked for. */
-void use_draw(struct use *use, struct hand *hand, const struct handle *handle);
-int64_t use_deadline(const struct use *use);
-int use_acquire(struct use *use);
-/* How long the library promises the hold from now on. */
-int64_t use_remaining_ns(const struct use *use);
-/* When that is, if it was asked for now. */
-int64_t use_until(int64_t now, int64_t remaining);
-uint64_t use_identity(const struct use *use);
-/* Records whether the library says that it is held. */
-void use_confirm(struct use *use);
-/* Does that again and again. */
-void use_hold_for(struct use *use, int ms);
-int use_release(const struct use *use);
-
-/* What an asynchronous call answers. */
-struct answer {
-	sem_t ready;
-	int result;
-};
-
-void answer_deliver(void *arg, int result, int64_t number, const char *text);
-int answer_await(struct answer *answer, int started);
+/* Start the threads of the process, and end them after the round. */
+void hand_start_all(struct worker *worker);
+void hand_end_all(struct worker *worker);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef TESTS_TORTURE_MIXED_H
 #define TESTS_TORTURE_MIXED_H
 
-#include "torture/hand.h"
+#include "torture/use.h"
 
 enum mixed_way {
 	MIXED_NOT,
