@@ -418,17 +418,21 @@ static void check_waits(struct sweep *sweep, int resource, struct span *spans)
 /* Another master may lack the release, and a request that was repeated may arrive once more. */
 static void check_seen(struct sweep *sweep, const struct event *event)
 {
-	const struct hold *hold = sweep_find(sweep, event->identity);
-	if (!hold || !hold->released_at || hold->release_code ||
-	    hold->released_at >= event->until ||
-	    sweep_has_fault(sweep, hold->granted_at - sweep->record->head->lease_ns, event->at,
-	                    LOSES_DATA | KEEPS_REQUESTS))
-		return;
-	sweep_violate(sweep, RULE_GHOST,
-	              "%s: the hold of %.6f s was released at %.6f s, and is on the server at "
-	              "%.6f s",
-	              sweep_name(sweep, hold), sweep_seconds(sweep, hold->granted_at),
-	              sweep_seconds(sweep, hold->released_at), sweep_seconds(sweep, event->at));
+	size_t count;
+	const struct name *name = sweep_find(sweep, event->identity, &count);
+	for (size_t i = 0; i < count; i++) {
+		const struct hold *hold = &sweep->hold[name[i].hold];
+		int64_t from = hold->granted_at - sweep->record->head->lease_ns;
+		if (!hold->released_at || hold->release_code || hold->released_at >= event->until ||
+		    sweep_has_fault(sweep, from, event->at, LOSES_DATA | KEEPS_REQUESTS))
+			continue;
+		sweep_violate(sweep, RULE_GHOST,
+		              "%s: the hold of %.6f s was released at %.6f s, and is on the server "
+		              "at %.6f s",
+		              sweep_name(sweep, hold), sweep_seconds(sweep, hold->granted_at),
+		              sweep_seconds(sweep, hold->released_at),
+		              sweep_seconds(sweep, event->at));
+	}
 }
 
 static void check_all_seen(struct sweep *sweep)
@@ -473,9 +477,11 @@ bool check_record(const struct record *record, struct verdict *verdict)
 	check_resources(&sweep);
 	check_counts(&sweep);
 	check_all_seen(&sweep);
+	check_losses(&sweep);
 	check_activity(&sweep);
 	for (uint32_t i = 1; i <= sweep.holds; i++) {
 		const struct hold *hold = &sweep.hold[i];
+		check_loss(&sweep, hold);
 		check_hold(&sweep, hold);
 		if (hold->granted_at && sweep_is_in_fault(&sweep, hold->granted_at))
 			verdict->grants_in_faults++;

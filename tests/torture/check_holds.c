@@ -1,92 +1,10 @@
 /*
- * The rules of torture's checker that are about each hold alone: losses, renewals, replicas, calls,
- * answers.
+ * The rules of torture's checker that are about each hold alone: replicas, calls, answers, most
+ * servers.
  */
 #include "torture/sweep.h"
 
 #include <holdfast/holdfast.h>
-
-/* A fault that is shorter than this leaves time to renew a hold. */
-#define SHORT INT64_C(500000000)
-
-/* A loss that is reported this long before valid-until is not the end of the lease. */
-#define EARLY INT64_C(100000000)
-
-/* ---- losses ---- */
-
-/* How long faults lasted, in all, between the two times; data is lost in no time. */
-static int64_t time_in_faults(const struct sweep *sweep, int64_t begin, int64_t end)
-{
-	int64_t sum = 0;
-	for (size_t i = 0; i < sweep->faults; i++) {
-		const struct fault *fault = &sweep->fault[i];
-		int64_t from = fault->begin > begin ? fault->begin : begin;
-		int64_t to = fault->end < end ? fault->end : end;
-		if (to >= from)
-			sum += fault->effects & LOSES_DATA ? SHORT : to - from;
-	}
-	return sum;
-}
-
-/* The longest time without a fault between the two times. */
-static int64_t longest_calm(const struct sweep *sweep, int64_t begin, int64_t end)
-{
-	int64_t longest = 0;
-	while (begin < end) {
-		int64_t next = end, over_at = end;
-		for (size_t i = 0; i < sweep->faults; i++) {
-			const struct fault *fault = &sweep->fault[i];
-			if (fault->end < begin || fault->begin >= next)
-				continue;
-			next = fault->begin > begin ? fault->begin : begin;
-			over_at = fault->end == FOREVER ? end : fault->end + 1;
-		}
-		if (next - begin > longest)
-			longest = next - begin;
-		begin = over_at;
-	}
-	return longest;
-}
-
-/*
- * A hold is renewed when a third of its lease has passed, and if that fails, twelve times per lease
- * from then on. So it is not lost if half of the lease is without a fault after that, or if all
- * faults are short.
- */
-static bool could_be_renewed(const struct sweep *sweep, const struct hold *hold)
-{
-	int64_t watchdog = sweep->record->head->watchdog_ns;
-	int64_t due_at = hold->lost_at - watchdog * 2 / 3;
-	int64_t from = hold->lost_at - sweep->record->head->lease_ns;
-	if (sweep_is_forced(sweep, hold->covers, hold->granted_at - sweep->record->head->lease_ns,
-	                    hold->lost_at))
-		return false;
-	return time_in_faults(sweep, from, hold->lost_at) < SHORT ||
-	       (longest_calm(sweep, due_at, hold->lost_at) >= watchdog / 2 &&
-	        !sweep_has_fault(sweep, from, hold->lost_at, LOSES_DATA));
-}
-
-/* Only a server that has lost its data says that a hold is gone whose lease is not over. */
-static bool is_lost_early(const struct sweep *sweep, const struct hold *hold)
-{
-	int64_t from = hold->granted_at - sweep->record->head->lease_ns;
-	return hold->until > hold->lost_at + EARLY &&
-	       !sweep_has_fault(sweep, from, hold->lost_at, LOSES_DATA) &&
-	       !sweep_is_forced(sweep, hold->covers, from, hold->lost_at);
-}
-
-static void check_need(struct sweep *sweep, const struct hold *hold)
-{
-	if (!hold->losses)
-		return;
-	if (is_lost_early(sweep, hold) ||
-	    ((hold->flags & RENEWED) && could_be_renewed(sweep, hold)))
-		sweep_violate(
-			sweep, RULE_NEEDLESS,
-			"%s: the hold of %.6f s was lost at %.6f s, and was valid until %.6f s",
-			sweep_name(sweep, hold), sweep_seconds(sweep, hold->granted_at),
-			sweep_seconds(sweep, hold->lost_at), sweep_seconds(sweep, hold->until));
-}
 
 /* ---- most servers ---- */
 
@@ -173,26 +91,6 @@ static void check_replicas(struct sweep *sweep, const struct hold *hold)
 	}
 }
 
-static void check_losses(struct sweep *sweep, const struct hold *hold)
-{
-	if (hold->losses > 1)
-		sweep_violate(sweep, RULE_TWICE, "%s: %d losses of the hold of %.6f s",
-		              sweep_name(sweep, hold), hold->losses,
-		              sweep_seconds(sweep, hold->granted_at));
-	if (!hold->identity || !hold->released_at || !sweep->process[hold->process].is_finished)
-		return;
-	if (hold->release_code == HF_ELOST && !hold->losses)
-		sweep_violate(
-			sweep, RULE_SILENT,
-			"%s: no event for the hold of %.6f s, whose release at %.6f s said lost",
-			sweep_name(sweep, hold), sweep_seconds(sweep, hold->granted_at),
-			sweep_seconds(sweep, hold->released_at));
-	if (hold->release_code == 0 && hold->losses && hold->lost_at < hold->releasing_at)
-		sweep_violate(sweep, RULE_DENIED, "%s: lost at %.6f s, but released at %.6f s",
-		              sweep_name(sweep, hold), sweep_seconds(sweep, hold->lost_at),
-		              sweep_seconds(sweep, hold->released_at));
-}
-
 /* ---- calls ---- */
 
 static void check_return(struct sweep *sweep, const struct hold *hold, int64_t began_at,
@@ -253,8 +151,6 @@ static void check_answers(struct sweep *sweep, const struct hold *hold)
 
 void check_hold(struct sweep *sweep, const struct hold *hold)
 {
-	check_losses(sweep, hold);
-	check_need(sweep, hold);
 	check_majority(sweep, hold);
 	check_forced(sweep, hold);
 	check_replicas(sweep, hold);

@@ -12,10 +12,10 @@
 #include "torture/record.h"
 
 static const char *const moments[] = {
-	"nothing",   "asked",     "granted",  "refused", "confirmed",  "ended",
-	"unwatched", "releasing", "released", "lost",    "counting",   "counted",
-	"KILLED",    "finished",  "FAULT",    "HEALED",  "remaining",  "left",
-	"FORCING",   "FORCED",    "seen",     "stopped", "continuing",
+	"nothing",   "asked",      "granted",   "refused",  "confirmed", "ended",  "unwatched",
+	"releasing", "released",   "lost",      "counting", "counted",   "KILLED", "finished",
+	"FAULT",     "HEALED",     "remaining", "left",     "FORCING",   "FORCED", "seen",
+	"stopped",   "continuing", "named",     "tallied",
 };
 
 static int compare_events(const void *one, const void *two)

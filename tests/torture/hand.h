@@ -29,11 +29,18 @@ struct hand {
 	struct handle handle[THINGS];
 };
 
+/* What the events of a client are recorded with. */
+struct line {
+	struct worker *worker;
+	uint16_t client; /* its number */
+};
+
 struct worker {
 	const struct worker_options *options;
 	struct record record;
 	int clients;
 	hf_client *client[RED_SERVERS];
+	struct line line[RED_SERVERS];
 	bool is_zk;
 	struct hand *hands;
 };

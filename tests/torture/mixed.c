@@ -40,9 +40,7 @@ static bool take_member(const struct use *use, struct use *member)
 		ADD(member, .moment = REFUSED, .code = (int16_t)rc);
 		return false;
 	}
-	int64_t now = record_now();
-	ADD(member, .moment = GRANTED, .at = now, .until = use_until(now, use_remaining_ns(member)),
-	    .identity = use_identity(member));
+	use_note_grant(member);
 	use_confirm(member);
 	return true;
 }

@@ -75,6 +75,7 @@ void record_add(struct record *record, const struct event *event)
 	slot->covers = event->covers;
 	slot->hold = event->hold;
 	slot->process = event->process;
+	slot->client = event->client;
 	slot->code = event->code;
 	slot->share = event->share;
 	slot->flags = event->flags;

@@ -26,7 +26,7 @@ enum record_moment {
 	UNWATCHED,   /* the last level that was to be renewed is released, and the hold continues */
 	RELEASING,   /* a release begins; until: its deadline */
 	RELEASED,    /* it returned */
-	LOST,        /* the event that reports a loss; only its identity is known */
+	LOST,        /* the event that reports a loss; only identity and client are known */
 	COUNTING,    /* a call begins that takes one from the count */
 	COUNTED,     /* it returned */
 	KILLED,      /* the process is about to be killed */
@@ -39,7 +39,9 @@ enum record_moment {
 	FORCED,      /* it returned; until: whether the server had a hold */
 	SEEN,        /* a query that began at the time in until named this identity as the holder */
 	STOPPED,     /* what the fault of that number stops has stopped */
-	CONTINUING   /* it is about to continue */
+	CONTINUING,  /* it is about to continue */
+	NAMED,       /* the identity is one more of those that events give the hold */
+	TALLIED      /* a client has counted this many losses, in until, and has nothing to lose */
 };
 
 /* What a fault may lead to. */
@@ -57,11 +59,12 @@ struct event {
 	int64_t at; /* CLOCK_BOOTTIME in nanoseconds */
 	int64_t until;
 	int64_t token;     /* 0: none */
-	uint64_t identity; /* a hash of what the server calls the hold; 0: unknown */
+	uint64_t identity; /* a hash of what events call the hold; 0: unknown */
 	uint64_t covers;   /* resources, one bit each */
 	uint32_t hold;     /* the same in all events of one acquisition */
 	uint16_t process;
-	int16_t code; /* of an answer */
+	uint16_t client; /* of that process, from 1 on; 0: it does not matter */
+	int16_t code;    /* of an answer */
 	/* Of the capacity of each resource; of a fault: its server, from 1 on, or 0. */
 	uint16_t share;
 	uint8_t flags; /* enum effect of a fault, enum trait of a hold */
@@ -70,10 +73,11 @@ struct event {
 
 /* Traits of a hold, in flags. */
 enum trait {
-	FOREIGN = 1, /* of a Java process, which does not track a deadline */
-	SETTLED = 2, /* what becomes of it does not depend on an owner: permits of a semaphore */
-	RENEWED = 4, /* it is renewed until it is released */
-	MAJORITY = 8 /* it is lost only if most of its servers fail */
+	FOREIGN = 1,  /* of a Java process, which does not track a deadline */
+	SETTLED = 2,  /* what becomes of it does not depend on an owner: permits of a semaphore */
+	RENEWED = 4,  /* it is renewed until it is released */
+	MAJORITY = 8, /* it is lost only if most of its servers fail */
+	PARTS = 16    /* it may lose some of its parts, which events report */
 };
 
 struct resource {

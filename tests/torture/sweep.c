@@ -143,17 +143,17 @@ static void note_grant(struct sweep *sweep, struct hold *hold, const struct even
 	hold->granted_at = event->at;
 	hold->until = event->until;
 	hold->token = event->token;
-	hold->identity = event->identity;
+	hold->is_named = event->identity;
 	sweep->verdict->grants++;
 	for (int i = 0; i < RECORD_RESOURCES; i++)
 		sweep->verdict->grants_of[i] += hold->covers >> i & 1;
 	sweep->verdict->foreign_grants += (hold->flags & FOREIGN) != 0;
 }
 
-/* A whole may lose members, and be valid for less than before; it has no identity. */
+/* A red lock may lose members, and be valid for less than before. */
 static void check_until(struct sweep *sweep, const struct hold *hold, const struct event *event)
 {
-	if (hold->identity && event->until < hold->until - ROUNDING)
+	if (!(hold->flags & PARTS) && event->until < hold->until - ROUNDING)
 		sweep_violate(sweep, RULE_SHRUNK,
 		              "%s: at %.6f s the hold was valid until %.6f s, and before that "
 		              "until %.6f s",
@@ -210,6 +210,7 @@ static void note_call(struct sweep *sweep, const struct event *event)
 		hold->code = event->code;
 		break;
 	case CONFIRMED: note_confirmation(sweep, hold, event); break;
+	case NAMED: hold->is_named = true; break;
 	case ENDED: hold->ended_at = event->at; break;
 	case UNWATCHED: note_unwatched(sweep, hold, event); break;
 	case RELEASING:
@@ -245,47 +246,91 @@ static void note_event(struct sweep *sweep, const struct event *event)
 	}
 }
 
+/* ---- names and losses ---- */
+
 static int compare_names(const void *one, const void *two)
 {
 	const struct name *a = one, *b = two;
-	return a->identity < b->identity ? -1 : a->identity > b->identity;
+	if (a->identity != b->identity)
+		return a->identity < b->identity ? -1 : 1;
+	return a->hold < b->hold ? -1 : a->hold > b->hold;
 }
 
+/* An event may give a hold a name that it has already. */
 static void sort_names(struct sweep *sweep)
 {
-	sweep->name = check_alloc((sweep->holds + 1) * sizeof(struct name));
-	for (uint32_t i = 1; i <= sweep->holds; i++)
-		if (sweep->hold[i].identity)
-			sweep->name[sweep->names++] = (struct name){sweep->hold[i].identity, i};
+	size_t count = 0;
 	qsort(sweep->name, sweep->names, sizeof(struct name), compare_names);
+	for (size_t i = 0; i < sweep->names; i++)
+		if (count == 0 || compare_names(&sweep->name[count - 1], &sweep->name[i]) != 0)
+			sweep->name[count++] = sweep->name[i];
+	sweep->names = count;
 }
 
-struct hold *sweep_find(const struct sweep *sweep, uint64_t identity)
+const struct name *sweep_find(const struct sweep *sweep, uint64_t identity, size_t *ret_count)
 {
-	struct name key = {identity, 0};
-	struct name *found = bsearch(&key, sweep->name, sweep->names, sizeof(key), compare_names);
-	return found ? &sweep->hold[found->hold] : NULL;
+	size_t low = 0, high = sweep->names;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (sweep->name[middle].identity < identity)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*ret_count = 0;
+	while (low + *ret_count < sweep->names &&
+	       sweep->name[low + *ret_count].identity == identity)
+		++*ret_count;
+	return *ret_count ? &sweep->name[low] : NULL;
+}
+
+static int compare_losses(const void *one, const void *two)
+{
+	const struct loss *a = one, *b = two;
+	if (a->identity != b->identity)
+		return a->identity < b->identity ? -1 : 1;
+	return a->at < b->at ? -1 : a->at > b->at;
 }
 
 /*
  * A loss of a hold whose grant was never returned has nobody to be reported to, and is passed over.
  */
-static void note_loss(struct sweep *sweep, const struct event *event)
+static void note_loss(struct sweep *sweep, const struct loss *loss)
 {
-	struct hold *hold = sweep_find(sweep, event->identity);
-	sweep->verdict->losses++;
-	if (hold && !hold->losses++)
-		hold->lost_at = event->at;
+	size_t count;
+	const struct name *name = sweep_find(sweep, loss->identity, &count);
+	for (size_t i = 0; i < count; i++) {
+		struct hold *hold = &sweep->hold[name[i].hold];
+		if (!hold->losses++ || loss->at < hold->lost_at)
+			hold->lost_at = loss->at;
+	}
+}
+
+static void collect_names(struct sweep *sweep)
+{
+	sweep->name = check_alloc((sweep->events + 1) * sizeof(struct name));
+	sweep->loss = check_alloc((sweep->events + 1) * sizeof(struct loss));
+	for (uint64_t i = 0; i < sweep->events; i++) {
+		const struct event *event = &sweep->record->events[i];
+		bool is_name = event->moment == GRANTED || event->moment == NAMED;
+		if (is_name && event->identity && event->hold && event->hold <= sweep->holds)
+			sweep->name[sweep->names++] = (struct name){event->identity, event->hold};
+		if (event->moment == LOST)
+			sweep->loss[sweep->losses++] = (struct loss){event->identity, event->at,
+			                                             event->process, event->client};
+	}
+	sort_names(sweep);
+	qsort(sweep->loss, sweep->losses, sizeof(struct loss), compare_losses);
+	sweep->verdict->losses += sweep->losses;
 }
 
 static void read_events(struct sweep *sweep)
 {
 	for (uint64_t i = 0; i < sweep->events; i++)
 		note_event(sweep, &sweep->record->events[i]);
-	sort_names(sweep);
-	for (uint64_t i = 0; i < sweep->events; i++)
-		if (atomic_load(&sweep->record->events[i].moment) == LOST)
-			note_loss(sweep, &sweep->record->events[i]);
+	collect_names(sweep);
+	for (size_t i = 0; i < sweep->losses; i++)
+		note_loss(sweep, &sweep->loss[i]);
 	for (size_t i = 0; i < sweep->forces; i++)
 		apply_force(sweep, &sweep->force[i]);
 }
@@ -298,7 +343,8 @@ static int64_t earlier(int64_t one, int64_t other)
 int64_t sweep_belief_end(const struct sweep *sweep, const struct hold *hold)
 {
 	int64_t end = earlier(hold->until, hold->releasing_at);
-	end = earlier(end, hold->lost_at);
+	if (!(hold->flags & PARTS))
+		end = earlier(end, hold->lost_at);
 	end = earlier(end, hold->forced_at);
 	return earlier(end, sweep->process[hold->process].killed_at);
 }
@@ -324,6 +370,7 @@ void sweep_end(struct sweep *sweep)
 {
 	free(sweep->hold);
 	free(sweep->name);
+	free(sweep->loss);
 	free(sweep->fault);
 	free(sweep->force);
 	free(sweep->process);

@@ -19,10 +19,10 @@ struct hold {
 	int64_t unwatched_at; /* since then it is not to be renewed, and may be valid until: */
 	int64_t unwatched_until;
 	int64_t token;
-	uint64_t identity;
 	uint64_t covers;
 	int code, release_code;
-	int losses;
+	int losses;    /* that events reported, of all its parts */
+	bool is_named; /* events can be about it */
 	uint16_t process, share;
 	uint8_t flags;
 };
@@ -53,6 +53,13 @@ struct name {
 	uint32_t hold;
 };
 
+/* An event that reports a loss. */
+struct loss {
+	uint64_t identity;
+	int64_t at;
+	uint16_t process, client;
+};
+
 struct sweep {
 	const struct record *record;
 	struct verdict *verdict;
@@ -60,7 +67,9 @@ struct sweep {
 	uint32_t holds; /* they are numbered from 1 */
 	struct hold *hold;
 	size_t names;
-	struct name *name; /* sorted by identity */
+	struct name *name; /* sorted by identity; parts of several holds have several entries */
+	size_t losses;
+	struct loss *loss; /* sorted by identity */
 	size_t faults;
 	struct fault *fault;
 	size_t forces;
@@ -86,8 +95,8 @@ double sweep_seconds(const struct sweep *sweep, int64_t at);
 bool sweep_has_fault(const struct sweep *sweep, int64_t begin, int64_t end, int effects);
 /* Whether a release of one of these resources was forced between the two times. */
 bool sweep_is_forced(const struct sweep *sweep, uint64_t covers, int64_t begin, int64_t end);
-/* The hold that a server calls so, or NULL. */
-struct hold *sweep_find(const struct sweep *sweep, uint64_t identity);
+/* The holds that have this identity, one after the other; NULL: none. */
+const struct name *sweep_find(const struct sweep *sweep, uint64_t identity, size_t *ret_count);
 
 bool sweep_is_in_fault(const struct sweep *sweep, int64_t at);
 
@@ -95,8 +104,14 @@ bool sweep_is_in_fault(const struct sweep *sweep, int64_t at);
 int64_t sweep_belief_end(const struct sweep *sweep, const struct hold *hold);
 bool sweep_is_belief(const struct sweep *sweep, const struct hold *hold);
 
+/* ---- check_losses.c ---- */
+/* Checks that losses are reported once, and what the clients have counted. */
+void check_losses(struct sweep *sweep);
+/* Checks what the rules say about the loss of one hold. */
+void check_loss(struct sweep *sweep, const struct hold *hold);
+
 /* ---- check_holds.c ---- */
-/* Checks what the rules say about each hold alone: its losses, its renewals, its calls. */
+/* Checks what the other rules say about each hold alone. */
 void check_hold(struct sweep *sweep, const struct hold *hold);
 
 #endif

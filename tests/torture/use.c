@@ -10,6 +10,7 @@
 
 #include "support/check.h"
 #include "torture/mixed.h"
+#include "torture/names.h"
 
 /* For how long a thread checks that a hold that was lost stays lost. */
 #define OVER_MS 200
@@ -129,21 +130,23 @@ int64_t use_until(int64_t now, int64_t remaining)
 	return now - now % MS + remaining;
 }
 
-/*
- * Events name the hold by this. On ZooKeeper they name it in a way that nobody else can know, and a
- * loss of a whole is one of its members'.
- */
-uint64_t use_identity(const struct use *use)
+/* What events call the hold. */
+static int list_names(const struct use *use, uint64_t ret_names[NAMES_MAX])
 {
-	char text[200] = "";
-	if (use->hand->worker->is_zk)
-		return 0;
-	if (use->handle->permits)
-		return use->permits == 1 ? record_hash(use->id[0]) : 0;
-	if (!use->handle->lock ||
-	    hf_lock_identity(use->handle->lock, use->owner, text, sizeof text))
-		return 0;
-	return record_hash(text);
+	if (use->handle->lock)
+		return names_of_lock(use->handle->lock, use->owner, ret_names);
+	for (int i = 0; use->handle->permits && i < use->permits; i++)
+		ret_names[i] = record_hash(use->id[i]);
+	return use->handle->permits ? use->permits : 0;
+}
+
+/* Members that a red lock has acquired again have other names than before. */
+static void note_names(const struct use *use)
+{
+	uint64_t names[NAMES_MAX];
+	int count = list_names(use, names);
+	for (int i = 0; i < count; i++)
+		ADD(use, .moment = NAMED, .identity = names[i]);
 }
 
 static int64_t token_of(const struct use *use)
@@ -153,6 +156,15 @@ static int64_t token_of(const struct use *use)
 	if (use->handle->lock && has_token)
 		(void)hf_lock_token(use->handle->lock, use->owner, &token);
 	return token;
+}
+
+void use_note_grant(struct use *use)
+{
+	int64_t now = record_now();
+	int64_t remaining = use_remaining_ns(use);
+	ADD(use, .moment = GRANTED, .at = now, .until = use_until(now, remaining),
+	    .token = token_of(use));
+	note_names(use);
 }
 
 /*
@@ -327,10 +339,7 @@ static int release_hold(const struct use *use, bool is_same, bool is_nested)
 static void keep_hold(struct use *use)
 {
 	struct hand *hand = use->hand;
-	int64_t now = record_now();
-	int64_t remaining = use_remaining_ns(use);
-	ADD(use, .moment = GRANTED, .at = now, .until = use_until(now, remaining),
-	    .token = token_of(use), .identity = use_identity(use));
+	use_note_grant(use);
 	work(use);
 	bool is_nested = use->handle->thing->nests && !use->is_over && hand_chance(hand, 8);
 	bool is_same = !is_nested || nest(use);
@@ -339,6 +348,8 @@ static void keep_hold(struct use *use)
 	struct mixed mixed = {.way = MIXED_NOT};
 	if (is_same && !is_nested && use->handle->lock)
 		mixed_begin(&mixed, use);
+	if (use->handle->thing->sort == THING_RED)
+		note_names(use);
 	bool is_semaphore = use->handle->semaphore; /* its release is repeated until it succeeds */
 	ADD(use, .moment = RELEASING,
 	    .until = is_semaphore ? 0 : record_now() + (COMMAND_MS + CONNECT_MS) * MS);
@@ -348,18 +359,23 @@ static void keep_hold(struct use *use)
 	mixed_end(&mixed);
 }
 
+static uint8_t choose_flags(const struct use *use)
+{
+	bool is_red = use->handle->thing->sort == THING_RED;
+	bool is_lasting = use->handle == &use->hand->lasting;
+	if (use->handle->semaphore)
+		return SETTLED;
+	return (use->lease_ms ? 0 : RENEWED) | (is_red ? PARTS : 0) |
+	       (is_red && is_lasting ? MAJORITY : 0);
+}
+
 void use_handle(struct hand *hand, const struct handle *handle)
 {
 	struct use use;
 	use_draw(&use, hand, handle);
 	uint16_t share = (uint16_t)(handle->thing->share * use.permits);
 	ADD(&use, .moment = ASKED, .until = use_deadline(&use), .covers = handle->thing->covers,
-	    .share = share,
-	    .flags = handle->semaphore ? SETTLED
-	             : use.lease_ms    ? 0
-	             : handle == &hand->lasting && handle->thing->sort == THING_RED
-	                     ? RENEWED | MAJORITY
-	                     : RENEWED);
+	    .share = share, .flags = choose_flags(&use));
 	int rc = use_acquire(&use);
 	if (!rc) {
 		keep_hold(&use);

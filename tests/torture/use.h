@@ -31,7 +31,8 @@ int use_acquire(struct use *use);
 int64_t use_remaining_ns(const struct use *use);
 /* When that is, if it was asked for now. */
 int64_t use_until(int64_t now, int64_t remaining);
-uint64_t use_identity(const struct use *use);
+/* Records the grant. */
+void use_note_grant(struct use *use);
 /* Records whether the library says that it is held. */
 void use_confirm(struct use *use);
 /* Does that again and again. */

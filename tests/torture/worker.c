@@ -36,19 +36,21 @@ static void ration_memory(struct worker *worker)
 
 static void note_event(void *arg, const hf_event *event)
 {
-	struct worker *worker = arg;
+	const struct line *line = arg;
 	if (hf_event_state(event) == HF_LOST)
-		RECORD(&worker->record, .moment = LOST,
-		       .process = (uint16_t)worker->options->number,
+		RECORD(&line->worker->record, .moment = LOST,
+		       .process = (uint16_t)line->worker->options->number, .client = line->client,
 		       .identity = record_hash(hf_event_owner(event)));
 }
 
 static void open_client(struct worker *worker, const char *url)
 {
 	const struct worker_options *options = worker->options;
+	struct line *line = &worker->line[worker->clients];
+	*line = (struct line){worker, (uint16_t)(worker->clients + 1)};
 	hf_client_options wanted =
 		*HF_CLIENT(.command_timeout_ms = COMMAND_MS, .connect_timeout_ms = CONNECT_MS,
-	                   .on_event = note_event, .event_arg = worker, .lazy = 1);
+	                   .on_event = note_event, .event_arg = line, .lazy = 1);
 	worker->is_zk = strncmp(url, "zk://", 5) == 0;
 	if (worker->is_zk) {
 		wanted.session_ms = SESSION_MS;
@@ -77,14 +79,18 @@ static void open_clients(struct worker *worker)
 	free(urls);
 }
 
+static hf_stats read_stats(hf_client *client)
+{
+	hf_stats stats = {.size = sizeof stats};
+	(void)hf_client_stats(client, &stats);
+	return stats;
+}
+
 static uint64_t count_holds(const struct worker *worker)
 {
 	uint64_t holds = 0;
-	for (int i = 0; i < worker->clients; i++) {
-		hf_stats stats = {.size = sizeof stats};
-		(void)hf_client_stats(worker->client[i], &stats);
-		holds += stats.held;
-	}
+	for (int i = 0; i < worker->clients; i++)
+		holds += read_stats(worker->client[i]).held;
 	return holds;
 }
 
@@ -125,8 +131,12 @@ int run_worker(const struct worker_options *options)
 	ration_memory(worker);
 	hand_end_all(worker);
 	expect_no_holds(worker);
-	for (int i = 0; i < worker->clients; i++)
+	for (int i = 0; i < worker->clients; i++) {
+		RECORD(&worker->record, .moment = TALLIED, .process = (uint16_t)options->number,
+		       .client = worker->line[i].client,
+		       .until = (int64_t)read_stats(worker->client[i]).losses);
 		(void)hf_client_close(worker->client[i]);
+	}
 	RECORD(&worker->record, .moment = FINISHED, .process = (uint16_t)options->number);
 	return 0;
 }

@@ -90,6 +90,23 @@ static inline void release(struct story *story, uint32_t hold, long at, int code
 	ADD(.moment = RELEASED, .at = AT(at + 1), .hold = hold, .code = (int16_t)code);
 }
 
+static inline void lose(struct story *story, uint32_t hold, long at)
+{
+	ADD(.moment = LOST, .at = AT(at), .identity = 1000 + hold);
+}
+
+/* A process holds the lock, renews it, and loses it. */
+static inline void lose_a_renewed_hold(struct story *story, long at)
+{
+	uint32_t hold = record_new_hold(&story->record);
+	ADD(.moment = ASKED, .at = AT(9), .hold = hold, .process = 1, .covers = LOCK, .share = 1,
+	    .flags = RENEWED);
+	ADD(.moment = GRANTED, .at = AT(10), .until = AT(at), .hold = hold,
+	    .identity = 1000 + hold);
+	lose(story, hold, at);
+	release(story, hold, at + 10, HF_ELOST);
+}
+
 static inline void finish(struct story *story)
 {
 	for (uint16_t i = 1; i <= 3; i++)

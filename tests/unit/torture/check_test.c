@@ -187,105 +187,7 @@ static void permits_of_a_killed_process_are_gone(void **state)
 	expect_only(story, RULE_COUNT);
 }
 
-/* ---- losses ---- */
-
-static void lose(struct story *story, uint32_t hold, long at)
-{
-	ADD(.moment = LOST, .at = AT(at), .identity = 1000 + hold);
-}
-
-static void a_loss_that_is_reported_once_is_sound(void **state)
-{
-	struct story *story = *state;
-	uint32_t hold = acquire(story, 1, LOCK, 1, 10, 20);
-	lose(story, hold, 20);
-	release(story, hold, 30, HF_ELOST);
-	expect_sound(story);
-	assert_int_equal(story->verdict.losses, 1);
-}
-
-static void a_loss_that_is_reported_twice_is_found(void **state)
-{
-	struct story *story = *state;
-	uint32_t hold = acquire(story, 1, LOCK, 1, 10, 20);
-	lose(story, hold, 20);
-	lose(story, hold, 21);
-	release(story, hold, 30, HF_ELOST);
-	expect_only(story, RULE_TWICE);
-}
-
-static void a_loss_without_an_event_is_found(void **state)
-{
-	struct story *story = *state;
-	release(story, acquire_lock(story, 1, 10), 30, HF_ELOST);
-	expect_only(story, RULE_SILENT);
-}
-
-static void a_release_after_a_loss_is_found(void **state)
-{
-	struct story *story = *state;
-	uint32_t hold = acquire(story, 1, LOCK, 1, 10, 20);
-	lose(story, hold, 20);
-	release(story, hold, 30, 0);
-	expect_only(story, RULE_DENIED);
-}
-
-/* A process holds the lock, renews it, and loses it. */
-static void lose_a_renewed_hold(struct story *story, long at)
-{
-	uint32_t hold = record_new_hold(&story->record);
-	ADD(.moment = ASKED, .at = AT(9), .hold = hold, .process = 1, .covers = LOCK, .share = 1,
-	    .flags = RENEWED);
-	ADD(.moment = GRANTED, .at = AT(10), .until = AT(at), .hold = hold,
-	    .identity = 1000 + hold);
-	lose(story, hold, at);
-	release(story, hold, at + 10, HF_ELOST);
-}
-
-static void a_loss_after_a_long_fault_is_sound(void **state)
-{
-	struct story *story = *state;
-	add_fault(story, 2000, 3000, 0);
-	lose_a_renewed_hold(story, 3500);
-	expect_sound(story);
-}
-
-static void a_loss_after_a_short_fault_is_found(void **state)
-{
-	struct story *story = *state;
-	add_fault(story, 2000, 2100, 0);
-	lose_a_renewed_hold(story, 3500);
-	expect_only(story, RULE_NEEDLESS);
-}
-
-static void a_loss_after_time_to_renew_is_found(void **state)
-{
-	struct story *story = *state;
-	add_fault(story, 1000, 1600, 0);
-	add_fault(story, 3200, 3300, 0);
-	lose_a_renewed_hold(story, 3500);
-	expect_only(story, RULE_NEEDLESS);
-}
-
-static void a_loss_before_valid_until_is_found(void **state)
-{
-	struct story *story = *state;
-	uint32_t hold = acquire_lock(story, 1, 10);
-	add_fault(story, 15, 25, 0);
-	lose(story, hold, 20);
-	release(story, hold, 30, HF_ELOST);
-	expect_only(story, RULE_NEEDLESS);
-}
-
-static void a_loss_after_lost_data_is_sound(void **state)
-{
-	struct story *story = *state;
-	uint32_t hold = acquire_lock(story, 1, 10);
-	add_fault(story, 15, 25, LOSES_DATA);
-	lose(story, hold, 20);
-	release(story, hold, 30, HF_ELOST);
-	expect_sound(story);
-}
+/* ---- valid-until ---- */
 
 static void a_hold_that_is_held_again_is_found(void **state)
 {
@@ -709,15 +611,6 @@ int main(void)
 		STORY(a_count_that_is_off_by_one_is_found),
 		STORY(a_permit_that_did_not_come_back_is_found),
 		STORY(permits_of_a_killed_process_are_gone),
-		STORY(a_loss_that_is_reported_once_is_sound),
-		STORY(a_loss_that_is_reported_twice_is_found),
-		STORY(a_loss_without_an_event_is_found),
-		STORY(a_release_after_a_loss_is_found),
-		STORY(a_loss_after_a_long_fault_is_sound),
-		STORY(a_loss_after_a_short_fault_is_found),
-		STORY(a_loss_after_time_to_renew_is_found),
-		STORY(a_loss_before_valid_until_is_found),
-		STORY(a_loss_after_lost_data_is_sound),
 		STORY(a_hold_that_is_held_again_is_found),
 		STORY(a_renewal_in_flight_at_the_end_is_sound),
 		STORY(a_renewal_after_the_end_is_found),
