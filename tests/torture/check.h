@@ -8,6 +8,7 @@ enum check_rule {
 	RULE_EXCLUSION, /* more is held than there is */
 	RULE_TOKEN,     /* a token is not greater than that of the grant before */
 	RULE_COUNT,     /* a count at the end differs from what the calls did */
+	RULE_LEVELS,    /* a hold has other levels on the server than its owner has acquired */
 	RULE_TWICE,     /* a loss was reported more than once */
 	RULE_SILENT,    /* a release said that the hold was lost, and no event did */
 	RULE_NEEDLESS,  /* a hold was lost, and no fault explains it */
@@ -38,6 +39,8 @@ struct verdict {
 	uint64_t foreign_grants;
 	uint64_t grants_in_faults; /* that were returned while a fault lasted */
 	uint64_t losses;           /* that were reported */
+	uint64_t counted;          /* 1: the counts at the end were judged */
+	uint64_t levels;           /* how often levels were judged */
 	/* Second holders where nothing else is promised: after the servers had lost data, */
 	uint64_t overlaps_by_loss;
 	uint64_t overlaps_with_java; /* while Java did not notice its loss, */

@@ -15,7 +15,7 @@ static const char *const moments[] = {
 	"nothing",   "asked",      "granted",   "refused",  "confirmed", "ended",  "unwatched",
 	"releasing", "released",   "lost",      "counting", "counted",   "KILLED", "finished",
 	"FAULT",     "HEALED",     "remaining", "left",     "FORCING",   "FORCED", "seen",
-	"stopped",   "continuing", "named",     "tallied",
+	"stopped",   "continuing", "named",     "tallied",  "levels",
 };
 
 static int compare_events(const void *one, const void *two)

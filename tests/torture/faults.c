@@ -478,6 +478,15 @@ void fault_play_kind(struct scene_of_fault *scene, int number)
 	atomic_store(&scene->record->head->is_faulty, 0);
 }
 
+uint64_t fault_losing(enum site_kind site)
+{
+	uint64_t kinds = 0;
+	for (int i = 0; i < FAULTS; i++)
+		if (faults[i].data_at & AT(site))
+			kinds |= UINT64_C(1) << i;
+	return kinds;
+}
+
 void fault_play(struct scene_of_fault *scene)
 {
 	int count = 0, possible[FAULTS];

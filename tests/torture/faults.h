@@ -37,4 +37,7 @@ void fault_play(struct scene_of_fault *scene);
 /* The same for one of them, if it is possible here. */
 void fault_play_kind(struct scene_of_fault *scene, int kind);
 
+/* Those by which servers of this site may forget grants, by their bits. */
+uint64_t fault_losing(enum site_kind site);
+
 #endif

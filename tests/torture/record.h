@@ -41,7 +41,8 @@ enum record_moment {
 	STOPPED,     /* what the fault of that number stops has stopped */
 	CONTINUING,  /* it is about to continue */
 	NAMED,       /* the identity is one more of those that events give the hold */
-	TALLIED      /* a client has counted this many losses, in until, and has nothing to lose */
+	TALLIED,     /* a client has counted this many losses, in until, and has nothing to lose */
+	LEVELS       /* a query was answered: the hold has as many levels as until; of share */
 };
 
 /* What a fault may lead to. */
@@ -65,7 +66,10 @@ struct event {
 	uint16_t process;
 	uint16_t client; /* of that process, from 1 on; 0: it does not matter */
 	int16_t code;    /* of an answer */
-	/* Of the capacity of each resource; of a fault: its server, from 1 on, or 0. */
+	/*
+	 * Of the capacity of each resource. Of a fault: its server, from 1 on, or 0. Of levels: how
+	 * many there should be.
+	 */
 	uint16_t share;
 	uint8_t flags; /* enum effect of a fault, enum trait of a hold */
 	_Atomic uint8_t moment;

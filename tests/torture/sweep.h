@@ -104,6 +104,12 @@ bool sweep_is_in_fault(const struct sweep *sweep, int64_t at);
 int64_t sweep_belief_end(const struct sweep *sweep, const struct hold *hold);
 bool sweep_is_belief(const struct sweep *sweep, const struct hold *hold);
 
+/* ---- check_counts.c ---- */
+/* Checks what semaphores and latches count at the end. */
+void check_counts(struct sweep *sweep);
+/* Checks how many levels holds have on the server. */
+void check_levels(struct sweep *sweep);
+
 /* ---- check_losses.c ---- */
 /* Checks that losses are reported once, and what the clients have counted. */
 void check_losses(struct sweep *sweep);

@@ -296,6 +296,14 @@ static void note_unwatched(struct use *use)
 		use_hold_for(use, WATCHDOG_MS / 2);
 }
 
+/* Asks the server how many levels the hold has. */
+static void count_levels(const struct use *use, int expected)
+{
+	int64_t count;
+	if (!hf_lock_hold_count(use->handle->lock, use->owner, &count))
+		ADD(use, .moment = LEVELS, .until = count, .share = (uint16_t)expected);
+}
+
 /*
  * One more level, which its own release takes back. If the hold was lost in the meantime, this is
  * the first level of another one, which shows in its name. A whole has no name, but it cannot be
@@ -319,9 +327,15 @@ static bool nest(struct use *use)
 		use_hold_for(use, hand_below(use->hand, 50));
 	else if (is_certain)
 		use_confirm(use);
-	if (!use_release(use) && is_same && *before && use->lease_ms && is_watched)
+	if (is_certain)
+		count_levels(use, 2);
+	if (use_release(use) || !is_same)
+		return is_same;
+	if (is_certain)
+		count_levels(use, 1);
+	if (*before && use->lease_ms && is_watched)
 		note_unwatched(use);
-	return is_same;
+	return true;
 }
 
 /*

@@ -137,56 +137,6 @@ static void a_token_that_comes_twice_is_found(void **state)
 	expect_only(story, RULE_TOKEN);
 }
 
-/* ---- counts ---- */
-
-static void count_down(struct story *story, long at, int code)
-{
-	ADD(.moment = COUNTING, .at = AT(at), .covers = LATCH, .process = 1);
-	ADD(.moment = COUNTED, .at = AT(at + 1), .covers = LATCH, .process = 1,
-	    .code = (int16_t)code);
-}
-
-static void an_exact_count_is_sound(void **state)
-{
-	struct story *story = *state;
-	count_down(story, 10, 0);
-	count_down(story, 20, HF_EUNKNOWN);
-	count_down(story, 30, HF_EUNREACHABLE);
-	ADD(.moment = REMAINING, .at = AT(40), .covers = LATCH, .until = 98);
-	ADD(.moment = REMAINING, .at = AT(40), .covers = LATCH, .until = 99);
-	expect_sound(story);
-}
-
-static void a_count_that_is_off_by_one_is_found(void **state)
-{
-	struct story *story = *state;
-	count_down(story, 10, 0);
-	ADD(.moment = REMAINING, .at = AT(40), .covers = LATCH, .until = 98);
-	expect_only(story, RULE_COUNT);
-}
-
-static void a_permit_that_did_not_come_back_is_found(void **state)
-{
-	struct story *story = *state;
-	release(story, acquire(story, 1, PERMITS, 1, 10, 1000), 20, 0);
-	ADD(.moment = REMAINING, .at = AT(40), .covers = PERMITS, .until = 2);
-	expect_only(story, RULE_COUNT);
-}
-
-static void permits_of_a_killed_process_are_gone(void **state)
-{
-	struct story *story = *state;
-	uint32_t hold = record_new_hold(&story->record);
-	ADD(.moment = ASKED, .at = AT(9), .hold = hold, .process = 1, .covers = PERMITS, .share = 2,
-	    .flags = SETTLED);
-	ADD(.moment = GRANTED, .at = AT(10), .until = AT(9000), .hold = hold);
-	ADD(.moment = KILLED, .at = AT(15), .process = 1);
-	ADD(.moment = REMAINING, .at = AT(40), .covers = PERMITS, .until = 1);
-	expect_sound(story);
-	ADD(.moment = REMAINING, .at = AT(40), .covers = PERMITS, .until = 3);
-	expect_only(story, RULE_COUNT);
-}
-
 /* ---- valid-until ---- */
 
 static void a_hold_that_is_held_again_is_found(void **state)
@@ -607,10 +557,6 @@ int main(void)
 		STORY(a_hold_of_several_names_excludes_on_each),
 		STORY(growing_tokens_are_sound),
 		STORY(a_token_that_comes_twice_is_found),
-		STORY(an_exact_count_is_sound),
-		STORY(a_count_that_is_off_by_one_is_found),
-		STORY(a_permit_that_did_not_come_back_is_found),
-		STORY(permits_of_a_killed_process_are_gone),
 		STORY(a_hold_that_is_held_again_is_found),
 		STORY(a_renewal_in_flight_at_the_end_is_sound),
 		STORY(a_renewal_after_the_end_is_found),
