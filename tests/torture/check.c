@@ -145,7 +145,7 @@ static void judge_overlap(struct sweep *sweep, const struct scene *scene, uint32
 		sweep->verdict->overlaps_by_loss++;
 	else if (is_by_force)
 		sweep->verdict->overlaps_by_force++;
-	else if (is_foreign && sweep_has_fault(sweep, from, late->granted_at, 0))
+	else if (is_foreign && sweep_has_fault(sweep, from, late->granted_at, DELAYS_JAVA))
 		sweep->verdict->overlaps_with_java++;
 	else
 		sweep_violate(sweep, RULE_EXCLUSION,

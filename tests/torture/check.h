@@ -43,7 +43,7 @@ struct verdict {
 	uint64_t levels;           /* how often levels were judged */
 	/* Second holders where nothing else is promised: after the servers had lost data, */
 	uint64_t overlaps_by_loss;
-	uint64_t overlaps_with_java; /* while Java did not notice its loss, */
+	uint64_t overlaps_with_java; /* while Java did not notice that its lease was over, */
 	uint64_t overlaps_by_force;  /* and after a forced release. */
 	uint64_t faults[RECORD_FAULTS];
 };

@@ -402,6 +402,10 @@ static void make_memory_plenty(struct scene_of_fault *scene)
 #define OWN_NODES  (AT(SINGLE) | AT(RED) | AT(REPLICAS))
 #define WITH_DATA  (AT(SINGLE) | AT(RED))
 
+/*
+ * Java's connections bypass the proxies, and no other process is stopped or killed for it. So only
+ * faults of the servers delay it.
+ */
 const struct fault_kind faults[FAULTS] = {
 	{"cut", ALL, 0, 0, 0, 0, cut, NULL},
 	{"half-open", ALL, 0, 0, 10, 3000, half_open, cut},
@@ -411,31 +415,32 @@ const struct fault_kind faults[FAULTS] = {
 	{"delay", ALL, 0, 0, 200, 3000, delay, delay_no_more},
 	{"reorder", WITH_DATA, 0, KEEPS_REQUESTS, 10, 1500, keep_requests, deliver_requests},
 	{"refused connections", ALL, 0, 0, 10, 2500, refuse, refuse_no_more},
-	{"server stopped", ALL, GROUPS, 0, 10, 4000, stop_server, continue_server},
-	{"server killed", WITH_DATA | ZOOKEEPERS, 0, 0, 10, 1500, kill_server, start_again},
-	{"data lost", WITH_DATA, WITH_DATA, 0, 10, 500, empty_and_kill, start_empty},
-	{"most data lost", AT(RED), AT(RED), 0, 500, 2000, empty_most, NULL},
+	{"server stopped", ALL, GROUPS, DELAYS_JAVA, 10, 4000, stop_server, continue_server},
+	{"server killed", WITH_DATA | ZOOKEEPERS, 0, DELAYS_JAVA, 10, 1500, kill_server,
+         start_again},
+	{"data lost", WITH_DATA, WITH_DATA, DELAYS_JAVA, 10, 500, empty_and_kill, start_empty},
+	{"most data lost", AT(RED), AT(RED), DELAYS_JAVA, 500, 2000, empty_most, NULL},
 	{"server full", REDISES, 0, 0, 50, 2000, fill_memory, free_memory},
 	{"rights taken", OWN_NODES, 0, 0, 50, 2000, take_rights, give_rights},
 	{"scripts flushed", REDISES, 0, 0, 0, 0, flush_scripts, NULL},
-	{"clients killed", REDISES, 0, 0, 0, 0, kill_clients, NULL},
-	{"writes paused", REDISES, GROUPS, 0, 10, 2500, pause_writes, NULL},
+	{"clients killed", REDISES, 0, DELAYS_JAVA, 0, 0, kill_clients, NULL},
+	{"writes paused", REDISES, GROUPS, DELAYS_JAVA, 10, 2500, pause_writes, NULL},
 	{"clock back", OWN_NODES, 0, TURNS_BACK, 0, 0, step_back, NULL},
 	{"clock forward", OWN_NODES, OWN_NODES, 0, 0, 0, step_forward, NULL},
 	{"clock drifts", OWN_NODES, 0, 0, 1000, 6000, let_clock_drift, stop_drift},
 	{"slow disk", WITH_DATA, 0, 0, 500, 3000, slow_disk, normal_disk},
-	{"failover", GROUPS | AT(REPLICAS), GROUPS | AT(REPLICAS), 0, 100, 2000, replace_master,
-         settle},
-	{"master killed", GROUPS, GROUPS, 0, 3000, 6000, kill_master, bring_back},
-	{"replicas stopped", AT(REPLICAS), 0, STOPS_REPLICAS, 500, 3000, stop_replicas,
-         continue_replicas},
+	{"failover", GROUPS | AT(REPLICAS), GROUPS | AT(REPLICAS), DELAYS_JAVA, 100, 2000,
+         replace_master, settle},
+	{"master killed", GROUPS, GROUPS, DELAYS_JAVA, 3000, 6000, kill_master, bring_back},
+	{"replicas stopped", AT(REPLICAS), 0, STOPS_REPLICAS | DELAYS_JAVA, 500, 3000,
+         stop_replicas, continue_replicas},
 	{"slot moved", AT(CLUSTER), 0, 0, 0, 0, move_slot, NULL},
-	{"isolated server", AT(ZK_ENSEMBLE), 0, 0, 100, 6000, isolate, join},
+	{"isolated server", AT(ZK_ENSEMBLE), 0, DELAYS_JAVA, 100, 6000, isolate, join},
 	{"process suspended", ALL, 0, STOPS_CALLS, 10, 5000, suspend_process, continue_process},
 	{"process killed", ALL, 0, 0, 0, 0, kill_process, NULL},
 	{"fork", ALL, 0, 0, 500, 2000, let_fork, let_fork_no_more},
 	{"memory short", ALL, 0, 0, 500, 2000, make_memory_short, make_memory_plenty},
-	{"machine stalled", 0, 0, STOPS_CALLS, 0, 0, NULL, NULL},
+	{"machine stalled", 0, 0, STOPS_CALLS | DELAYS_JAVA, 0, 0, NULL, NULL},
 };
 
 /* A long fault is rarer than a short one. */

@@ -79,7 +79,7 @@ static void *watch_machine(void *arg)
 			continue;
 		uint32_t id = record_new_hold(&round->record);
 		RECORD(&round->record, .moment = FAULT, .at = before, .hold = id,
-		       .code = FAULT_STALL, .flags = STOPS_CALLS | OBSERVED);
+		       .code = FAULT_STALL, .flags = STOPS_CALLS | OBSERVED | DELAYS_JAVA);
 		RECORD(&round->record, .moment = HEALED, .at = after, .hold = id);
 	}
 	return NULL;
@@ -381,9 +381,9 @@ static void play_round(const struct plan *plan, struct site *site, uint64_t seed
 static void print_sum(enum site_kind kind, const struct sum *sum)
 {
 	const struct verdict *verdict = &sum->verdict;
-	printf("\n%s: %d rounds in %lld s, %d failed: %llu grants (%llu Java's), %llu during "
-	       "faults, "
-	       "%llu losses, %llu overlaps after lost data, %llu with Java, %llu by force\n  "
+	printf("\n%s: %d rounds in %lld s, %d failed: %llu grants (%llu of Java), %llu in faults, "
+	       "%llu losses; overlaps: %llu after lost data, %llu with a late Java holder, %llu "
+	       "after a forced release\n  "
 	       "faults:",
 	       site_names[kind], sum->rounds, sum->took_ms / 1000, sum->bad_rounds,
 	       (unsigned long long)verdict->grants, (unsigned long long)verdict->foreign_grants,

@@ -53,7 +53,9 @@ enum effect {
 	OBSERVED = 8,       /* nobody did it on purpose: the machine stood still */
 	/* The server's wall clock goes back, so that tokens start lower if data is lost too. */
 	TURNS_BACK = 16,
-	KEEPS_REQUESTS = 32 /* requests arrive after they were given up and repeated */
+	KEEPS_REQUESTS = 32, /* requests arrive after they were given up and repeated */
+	/* Java may miss a renewal, and does not notice that its lease is over. */
+	DELAYS_JAVA = 64
 };
 
 struct event {

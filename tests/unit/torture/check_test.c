@@ -73,6 +73,45 @@ static void other_faults_excuse_no_overlap(void **state)
 	expect_only(story, RULE_EXCLUSION);
 }
 
+/* Java believes to hold the lock until 30 ms, and another process is granted it at 20 ms. */
+static void overlap_with_java(struct story *story, uint8_t first_flags, uint8_t second_flags)
+{
+	uint32_t first = record_new_hold(&story->record), second = record_new_hold(&story->record);
+	ADD(.moment = ASKED, .at = AT(9), .hold = first, .process = 1, .covers = LOCK, .share = 1,
+	    .flags = first_flags);
+	ADD(.moment = GRANTED, .at = AT(10), .until = AT(9000), .hold = first);
+	ADD(.moment = ASKED, .at = AT(19), .hold = second, .process = 2, .covers = LOCK, .share = 1,
+	    .flags = second_flags);
+	ADD(.moment = GRANTED, .at = AT(20), .until = AT(9000), .hold = second);
+	release(story, first, 30, 0);
+	release(story, second, 40, 0);
+}
+
+static void an_overlap_with_a_late_java_holder_is_only_counted(void **state)
+{
+	struct story *story = *state;
+	add_fault(story, 2, 8, DELAYS_JAVA);
+	overlap_with_java(story, FOREIGN, 0);
+	expect_sound(story);
+	assert_int_equal(story->verdict.overlaps_with_java, 1);
+}
+
+static void an_overlap_with_java_after_another_fault_is_found(void **state)
+{
+	struct story *story = *state;
+	add_fault(story, 2, 8, STOPS_CALLS);
+	overlap_with_java(story, FOREIGN, 0);
+	expect_only(story, RULE_EXCLUSION);
+}
+
+static void java_that_is_granted_what_another_holds_is_found(void **state)
+{
+	struct story *story = *state;
+	add_fault(story, 2, 8, DELAYS_JAVA);
+	overlap_with_java(story, 0, FOREIGN);
+	expect_only(story, RULE_EXCLUSION);
+}
+
 static void one_permit_too_many_is_found(void **state)
 {
 	struct story *story = *state;
@@ -552,6 +591,9 @@ int main(void)
 		STORY(a_killed_process_believes_nothing),
 		STORY(overlaps_after_lost_data_are_only_counted),
 		STORY(other_faults_excuse_no_overlap),
+		STORY(an_overlap_with_a_late_java_holder_is_only_counted),
+		STORY(an_overlap_with_java_after_another_fault_is_found),
+		STORY(java_that_is_granted_what_another_holds_is_found),
 		STORY(one_permit_too_many_is_found),
 		STORY(readers_share_and_writers_do_not),
 		STORY(a_hold_of_several_names_excludes_on_each),
