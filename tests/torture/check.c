@@ -36,6 +36,12 @@ const char *const rule_names[RULES] = {
 	"enough is granted",
 };
 
+const char *const judged_names[JUDGED] = {
+	"rounds with counts",
+	"levels",
+	"cancelled calls",
+};
+
 /* ---- exclusion ---- */
 
 struct point {
@@ -239,7 +245,7 @@ static int64_t occupied_until(const struct sweep *sweep, const struct hold *hold
 		return hold->until + lease;
 	if (!hold->refused_at)
 		return sweep->process[hold->process].killed_at + lease;
-	if (hold->code == HF_EBUSY || hold->code == HF_ETIMEDOUT)
+	if (hold->code == HF_EBUSY || hold->code == HF_ETIMEDOUT || hold->code == HF_ECANCELLED)
 		return 0;
 	return hold->refused_at + lease;
 }

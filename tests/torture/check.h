@@ -31,6 +31,16 @@ enum check_rule {
 
 extern const char *const rule_names[RULES];
 
+/* What is rare, or often excused, so that one wants to know how often it was judged. */
+enum judged {
+	JUDGED_COUNTS, /* at the end of the round: once, or not at all */
+	JUDGED_LEVELS, /* of nested holds */
+	JUDGED_CANCELS,
+	JUDGED
+};
+
+extern const char *const judged_names[JUDGED];
+
 struct verdict {
 	uint64_t violations[RULES];
 	char first[RULES][300];               /* the first of each rule, in words */
@@ -39,8 +49,7 @@ struct verdict {
 	uint64_t foreign_grants;
 	uint64_t grants_in_faults; /* that were returned while a fault lasted */
 	uint64_t losses;           /* that were reported */
-	uint64_t counted;          /* 1: the counts at the end were judged */
-	uint64_t levels;           /* how often levels were judged */
+	uint64_t judged[JUDGED];   /* how often each of these was judged */
 	/* Second holders where nothing else is promised: after the servers had lost data, */
 	uint64_t overlaps_by_loss;
 	uint64_t overlaps_with_java; /* while Java did not notice that its lease was over, */

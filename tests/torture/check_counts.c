@@ -75,7 +75,7 @@ void check_counts(struct sweep *sweep)
 	for (uint64_t i = 0; i < sweep->events; i++)
 		if (sweep->record->events[i].moment == REMAINING) {
 			check_count(sweep, &sweep->record->events[i]);
-			sweep->verdict->counted = 1;
+			sweep->verdict->judged[JUDGED_COUNTS] = 1;
 		}
 }
 
@@ -98,7 +98,7 @@ static void check_level(struct sweep *sweep, const struct event *event)
 	const struct hold *hold = &sweep->hold[event->hold];
 	if (sweep_belief_end(sweep, hold) <= event->at || may_differ(sweep, hold, event->at))
 		return;
-	sweep->verdict->levels++;
+	sweep->verdict->judged[JUDGED_LEVELS]++;
 	if (event->until != event->share)
 		sweep_violate(sweep, RULE_LEVELS,
 		              "%s: the hold of %.6f s has %" PRId64 " levels at %.6f s, not %d",

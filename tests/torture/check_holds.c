@@ -111,10 +111,23 @@ static void check_return(struct sweep *sweep, const struct hold *hold, int64_t b
 			sweep_seconds(sweep, returned_at), sweep_seconds(sweep, deadline));
 }
 
+/* A cancelled call returns at once, unless a fault keeps the answer back that it waits for. */
+static int64_t acquire_deadline(const struct sweep *sweep, const struct hold *hold,
+                                int64_t ended_at)
+{
+	int64_t lease = sweep->record->head->lease_ns;
+	if (!hold->cancelled_at)
+		return hold->deadline;
+	if (!sweep_has_fault(sweep, hold->cancelled_at - lease, ended_at, 0))
+		return hold->cancelled_at;
+	return hold->cancel_deadline < hold->deadline ? hold->cancel_deadline : hold->deadline;
+}
+
 static void check_calls(struct sweep *sweep, const struct hold *hold)
 {
-	check_return(sweep, hold, hold->asked_at, hold->deadline,
-	             hold->granted_at ? hold->granted_at : hold->refused_at);
+	int64_t ended_at = hold->granted_at ? hold->granted_at : hold->refused_at;
+	check_return(sweep, hold, hold->asked_at, acquire_deadline(sweep, hold, ended_at),
+	             ended_at);
 	check_return(sweep, hold, hold->releasing_at, hold->release_deadline, hold->released_at);
 }
 
@@ -139,11 +152,13 @@ static void check_answers(struct sweep *sweep, const struct hold *hold)
 {
 	if (hold->flags & FOREIGN)
 		return;
-	if (is_impossible(hold->code))
+	bool is_cancelled = hold->code == HF_ECANCELLED;
+	sweep->verdict->judged[JUDGED_CANCELS] += is_cancelled;
+	if (is_impossible(hold->code) || (is_cancelled && !hold->cancelled_at))
 		sweep_violate(sweep, RULE_IMPOSSIBLE, "%s: the acquire of %.6f s returned \"%s\"",
 		              sweep_name(sweep, hold), sweep_seconds(sweep, hold->asked_at),
 		              hf_strerror(hold->code));
-	if (is_impossible(hold->release_code))
+	if (is_impossible(hold->release_code) || hold->release_code == HF_ECANCELLED)
 		sweep_violate(sweep, RULE_IMPOSSIBLE, "%s: the release of %.6f s returned \"%s\"",
 		              sweep_name(sweep, hold), sweep_seconds(sweep, hold->releasing_at),
 		              hf_strerror(hold->release_code));

@@ -12,10 +12,15 @@
 #include "torture/record.h"
 
 static const char *const moments[] = {
-	"nothing",   "asked",      "granted",   "refused",  "confirmed", "ended",  "unwatched",
-	"releasing", "released",   "lost",      "counting", "counted",   "KILLED", "finished",
-	"FAULT",     "HEALED",     "remaining", "left",     "FORCING",   "FORCED", "seen",
-	"stopped",   "continuing", "named",     "tallied",  "levels",
+	[NOTHING] = "nothing",     [ASKED] = "asked",           [GRANTED] = "granted",
+	[REFUSED] = "refused",     [CONFIRMED] = "confirmed",   [ENDED] = "ended",
+	[UNWATCHED] = "unwatched", [RELEASING] = "releasing",   [RELEASED] = "released",
+	[LOST] = "lost",           [COUNTING] = "counting",     [COUNTED] = "counted",
+	[KILLED] = "KILLED",       [FINISHED] = "finished",     [FAULT] = "FAULT",
+	[HEALED] = "HEALED",       [REMAINING] = "remaining",   [LEFT_BEHIND] = "left",
+	[FORCING] = "FORCING",     [FORCED] = "FORCED",         [SEEN] = "seen",
+	[STOPPED] = "stopped",     [CONTINUING] = "continuing", [NAMED] = "named",
+	[TALLIED] = "tallied",     [CANCELLING] = "cancelling", [LEVELS] = "levels",
 };
 
 static int compare_events(const void *one, const void *two)

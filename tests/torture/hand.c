@@ -84,6 +84,8 @@ static const struct handle *choose(struct hand *hand)
 	int hot = (int)(record_now() / (1000 * MS) % hand->handles);
 	if (hand->moved && hand_chance(hand, 6))
 		return hand->moved;
+	if (hand_chance(hand, 60))
+		return &hand->awaited;
 	return &hand->handle[hand_chance(hand, 3) ? hot : hand_below(hand, hand->handles)];
 }
 
@@ -153,14 +155,13 @@ static void open_handles(struct hand *hand)
 	}
 }
 
-/* The other threads have all other things to themselves. */
-static void open_lasting(struct hand *hand)
+/* The lock that one thread of the process, or of another one, holds for long. */
+static void open_lasting(struct hand *hand, int offset, struct handle *ret_handle)
 {
 	struct worker *worker = hand->worker;
+	int which = (worker->options->number + offset) % LONG_THINGS;
 	bool is_red = worker->clients == RED_SERVERS;
-	(void)open_thing(worker,
-	                 is_red ? long_red : &long_things[worker->options->number % LONG_THINGS],
-	                 &hand->lasting);
+	(void)open_thing(worker, is_red ? long_red : &long_things[which], ret_handle);
 }
 
 /* Each is on the client of its server. */
@@ -178,6 +179,7 @@ void hand_start_all(struct worker *worker)
 	for (int i = 0; i < threads; i++) {
 		struct hand *hand = &worker->hands[i];
 		hand->worker = worker;
+		pthread_mutex_init(&hand->cancel.mutex, NULL);
 		hand->random =
 			(worker->options->seed + (uint64_t)i + 1) * UINT64_C(0x9e3779b97f4a7c15) |
 			1;
@@ -185,8 +187,9 @@ void hand_start_all(struct worker *worker)
 			check_fail("no memory for an owner");
 		open_handles(hand);
 		open_members(hand);
+		open_lasting(hand, 1, &hand->awaited);
 		if (i == 0)
-			open_lasting(hand);
+			open_lasting(hand, 0, &hand->lasting);
 		if (i == 1)
 			(void)open_thing(worker, &sparse_thing, &hand->sparse);
 	}
@@ -204,6 +207,7 @@ void hand_end_all(struct worker *worker)
 			thing_close(&hand->handle[j]);
 		for (int j = 0; j < RED_SERVERS; j++)
 			thing_close(&hand->member[j]);
+		thing_close(&hand->awaited);
 		thing_close(&hand->lasting);
 		thing_close(&hand->sparse);
 		hf_owner_free(hand->owner);

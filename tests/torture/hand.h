@@ -14,14 +14,25 @@
 #define LONGEST_MS 2500
 #define SHORT_MS   600
 
+struct use;
 struct worker;
+
+/* The token that a call of a thread is given. */
+struct cancel {
+	pthread_mutex_t mutex; /* protects what follows */
+	hf_cancel *token;      /* NULL: none */
+	const struct use *use; /* what the call is for */
+	int64_t due_at;
+};
 
 struct hand {
 	struct worker *worker;
 	pthread_t thread;
 	uint64_t random;
 	hf_owner *owner;
+	struct cancel cancel;
 	struct handle lasting; /* of the thread that holds one lock for long */
+	struct handle awaited; /* held for long elsewhere, so that waits for it are cancelled */
 	struct handle sparse;  /* of the thread that asks when those of the other processes do */
 	struct handle member[RED_SERVERS]; /* of MIXED_NAME, where there are red locks */
 	const struct handle *moved;        /* the one that is handed over, among the handles */

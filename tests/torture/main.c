@@ -313,8 +313,8 @@ static void add_up(struct verdict *sum, const struct verdict *verdict)
 	sum->foreign_grants += verdict->foreign_grants;
 	sum->grants_in_faults += verdict->grants_in_faults;
 	sum->losses += verdict->losses;
-	sum->counted += verdict->counted;
-	sum->levels += verdict->levels;
+	for (int i = 0; i < JUDGED; i++)
+		sum->judged[i] += verdict->judged[i];
 	sum->overlaps_by_loss += verdict->overlaps_by_loss;
 	sum->overlaps_with_java += verdict->overlaps_with_java;
 	sum->overlaps_by_force += verdict->overlaps_by_force;
@@ -399,8 +399,10 @@ static void print_sum(enum site_kind kind, const struct sum *sum)
 		if (verdict->grants_of[i])
 			printf(" %s %llu;", resources[i].name,
 			       (unsigned long long)verdict->grants_of[i]);
-	printf("\n  judged: counts in %llu rounds, levels of holds %llu times\n\n",
-	       (unsigned long long)verdict->counted, (unsigned long long)verdict->levels);
+	printf("\n  judged:");
+	for (int i = 0; i < JUDGED; i++)
+		printf(" %s %llu;", judged_names[i], (unsigned long long)verdict->judged[i]);
+	printf("\n\n");
 	(void)fflush(stdout);
 }
 

@@ -42,6 +42,7 @@ enum record_moment {
 	CONTINUING,  /* it is about to continue */
 	NAMED,       /* the identity is one more of those that events give the hold */
 	TALLIED,     /* a client has counted this many losses, in until, and has nothing to lose */
+	CANCELLING,  /* the call is about to be cancelled, and has to return by the time in until */
 	LEVELS       /* a query was answered: the hold has as many levels as until; of share */
 };
 

@@ -209,6 +209,10 @@ static void note_call(struct sweep *sweep, const struct event *event)
 		hold->refused_at = event->at;
 		hold->code = event->code;
 		break;
+	case CANCELLING:
+		hold->cancelled_at = event->at;
+		hold->cancel_deadline = event->until;
+		break;
 	case CONFIRMED: note_confirmation(sweep, hold, event); break;
 	case NAMED: hold->is_named = true; break;
 	case ENDED: hold->ended_at = event->at; break;

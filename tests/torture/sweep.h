@@ -10,6 +10,7 @@ struct hold {
 	int64_t asked_at, deadline;
 	int64_t granted_at, until; /* the belief; until is the latest valid-until */
 	int64_t refused_at;
+	int64_t cancelled_at, cancel_deadline; /* of the acquire */
 	int64_t releasing_at, release_deadline;
 	int64_t released_at;
 	int64_t lost_at;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "support/check.h"
+#include "torture/cancel.h"
 #include "torture/mixed.h"
 #include "torture/names.h"
 
@@ -34,14 +35,15 @@ void use_draw(struct use *use, struct hand *hand, const struct handle *handle)
 		use->owner = hand->owner;
 	if (handle->permits && hand_chance(hand, 3))
 		use->permits = 2;
+	cancel_draw(use);
 	if (handle == &hand->lasting) {
 		/* The holds of the other threads come first. */
 		use->wait_ms = handle->thing->sort == THING_RED ? HF_NOWAIT : WATCHDOG_MS;
-		use->lease_ms = 0;
+		use->lease_ms = use->cancel_ms = 0;
 	}
 	if (handle == &hand->sparse) {
 		use->wait_ms = SPARSE_WAIT_MS;
-		use->lease_ms = 0;
+		use->lease_ms = use->cancel_ms = 0;
 	}
 	if (handle->thing->covers == BIT(MOVED_0)) {
 		use->wait_ms = MOVED_WAIT_MS;
@@ -52,19 +54,26 @@ void use_draw(struct use *use, struct hand *hand, const struct handle *handle)
 }
 
 /*
- * Grants that replicas must acknowledge may take longer, and a single attempt has the limits of the
- * connection. A multi or red lock that was not acquired in time extends and releases the members
- * that were.
+ * Grants that replicas must acknowledge may take longer. A multi or red lock that was not acquired
+ * in time extends and releases the members that were.
  */
-int64_t use_deadline(const struct use *use)
+static int64_t extra_ms(const struct use *use)
 {
 	enum sort sort = use->handle->thing->sort;
-	int64_t ms = use->wait_ms == HF_NOWAIT ? CONNECT_MS + COMMAND_MS : use->wait_ms;
-	if (sort == THING_MULTI || sort == THING_RED)
-		ms += 2 * COMMAND_MS;
-	if (use->hand->worker->options->replicas)
-		ms += 2 * SYNC_MS + COMMAND_MS;
-	return record_now() + ms * MS;
+	bool is_whole = sort == THING_MULTI || sort == THING_RED;
+	return (is_whole ? 2 * COMMAND_MS : 0) +
+	       (use->hand->worker->options->replicas ? 2 * SYNC_MS + COMMAND_MS : 0);
+}
+
+int64_t use_allowance(const struct use *use)
+{
+	return (CONNECT_MS + COMMAND_MS + extra_ms(use)) * MS;
+}
+
+int64_t use_deadline(const struct use *use)
+{
+	return record_now() + (use->wait_ms == HF_NOWAIT ? use_allowance(use)
+	                                                 : (use->wait_ms + extra_ms(use)) * MS);
 }
 
 void answer_deliver(void *arg, int result, int64_t number, const char *text)
@@ -84,12 +93,12 @@ int answer_await(struct answer *answer, int started)
 	return started ? started : answer->result;
 }
 
-static int acquire_lock(struct use *use)
+static int acquire_lock(struct use *use, hf_cancel *cancel)
 {
 	const struct handle *handle = use->handle;
 	const hf_acquire_options *options =
 		HF_ACQUIRE(.wait_ms = use->wait_ms, .lease_ms = use->lease_ms, .owner = use->owner,
-	                   .token = handle->thing->has_token);
+	                   .token = handle->thing->has_token, .cancel = cancel);
 	struct answer answer;
 	if (!use->owner || !hand_chance(use->hand, 4))
 		return hf_lock_acquire(handle->lock, options);
@@ -98,16 +107,30 @@ static int acquire_lock(struct use *use)
 	                    hf_lock_acquire_async(handle->lock, options, answer_deliver, &answer));
 }
 
+static int acquire_permits(struct use *use, hf_cancel *cancel)
+{
+	return hf_permits_acquire(
+		use->handle->permits, use->permits,
+		HF_PERMITS(.wait_ms = use->wait_ms, .lease_ms = use->lease_ms, .cancel = cancel),
+		use->id);
+}
+
+static int acquire_semaphore(const struct use *use, hf_cancel *cancel)
+{
+	return hf_semaphore_acquire(use->handle->semaphore, 1,
+	                            HF_WAIT(.wait_ms = use->wait_ms, .cancel = cancel));
+}
+
 int use_acquire(struct use *use)
 {
 	const struct handle *handle = use->handle;
-	if (handle->lock)
-		return acquire_lock(use);
-	if (handle->semaphore)
-		return hf_semaphore_acquire(handle->semaphore, 1, HF_WAIT(.wait_ms = use->wait_ms));
-	return hf_permits_acquire(handle->permits, use->permits,
-	                          HF_PERMITS(.wait_ms = use->wait_ms, .lease_ms = use->lease_ms),
-	                          use->id);
+	hf_cancel *cancel = cancel_begin(use);
+	int rc = handle->lock      ? acquire_lock(use, cancel)
+	         : handle->permits ? acquire_permits(use, cancel)
+	                           : acquire_semaphore(use, cancel);
+	if (cancel)
+		cancel_end(use->hand);
+	return rc;
 }
 
 /* How long the library promises the hold from now on. */
@@ -398,6 +421,6 @@ void use_handle(struct hand *hand, const struct handle *handle)
 	ADD(&use, .moment = REFUSED, .code = (int16_t)rc);
 	if (handle == &hand->lasting)
 		hand_pause_ms(50 + hand_below(hand, 200));
-	else if (rc != HF_EBUSY && rc != HF_ETIMEDOUT)
+	else if (rc != HF_EBUSY && rc != HF_ETIMEDOUT && rc != HF_ECANCELLED)
 		hand_pause_ms(1 + hand_below(hand, 10));
 }

@@ -12,6 +12,7 @@ struct use {
 	const struct handle *handle;
 	uint32_t number;
 	int64_t wait_ms, lease_ms;
+	int cancel_ms; /* when the wait is cancelled; 0: it is not */
 	int64_t asked_at;
 	hf_owner *owner;
 	int permits;
@@ -25,6 +26,8 @@ struct use {
 
 /* Draws what is asked for. */
 void use_draw(struct use *use, struct hand *hand, const struct handle *handle);
+/* How long a call may take that does not wait, and when it has to return. */
+int64_t use_allowance(const struct use *use);
 int64_t use_deadline(const struct use *use);
 int use_acquire(struct use *use);
 /* How long the library promises the hold from now on. */

@@ -1,5 +1,5 @@
 /* One process of torture: threads that use all things at random, and record what they believe. */
-#include "torture/hand.h"
+#include "torture/cancel.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -14,19 +14,25 @@
 /* How long a client needs to give up what nobody holds any more. */
 #define LEFT_MS 10000
 
-/* ---- memory ---- */
+/* ---- what the first thread does ---- */
 
 /* While memory is short, one of the next allocations fails, again and again. */
-static void ration_memory(struct worker *worker)
+static void ration_memory(const struct worker *worker, uint64_t *number)
+{
+	bool is_short = atomic_load(&worker->record.head->is_short);
+	*number = *number * UINT64_C(6364136223846793005) + 1;
+	failing_from = is_short ? asked + 1 + (long)(*number >> 60) : 0;
+	is_numbering = is_short;
+}
+
+static void attend(struct worker *worker)
 {
 	uint64_t number = worker->options->seed;
 	is_the_test = true;
 	begin_watching(0, ONE_FAILS);
 	while (!atomic_load(&worker->record.head->is_over)) {
-		bool is_short = atomic_load(&worker->record.head->is_short);
-		number = number * UINT64_C(6364136223846793005) + 1;
-		failing_from = is_short ? asked + 1 + (long)(number >> 60) : 0;
-		is_numbering = is_short;
+		ration_memory(worker, &number);
+		cancel_fire_due(worker);
 		hand_pause_ms(2);
 	}
 	(void)end_watching();
@@ -128,7 +134,7 @@ int run_worker(const struct worker_options *options)
 	set_mutants(options);
 	open_clients(worker);
 	hand_start_all(worker);
-	ration_memory(worker);
+	attend(worker);
 	hand_end_all(worker);
 	expect_no_holds(worker);
 	for (int i = 0; i < worker->clients; i++) {

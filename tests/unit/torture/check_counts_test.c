@@ -19,7 +19,7 @@ static void an_exact_count_is_sound(void **state)
 	ADD(.moment = REMAINING, .at = AT(40), .covers = LATCH, .until = 98);
 	ADD(.moment = REMAINING, .at = AT(40), .covers = LATCH, .until = 99);
 	expect_sound(story);
-	assert_int_equal(story->verdict.counted, 1);
+	assert_int_equal(story->verdict.judged[JUDGED_COUNTS], 1);
 }
 
 static void a_count_that_is_off_by_one_is_found(void **state)
@@ -58,7 +58,7 @@ static void a_count_after_lost_data_is_not_judged(void **state)
 	add_fault(story, 12, 14, LOSES_DATA);
 	ADD(.moment = REMAINING, .at = AT(40), .covers = LATCH, .until = 7);
 	expect_sound(story);
-	assert_int_equal(story->verdict.counted, 0);
+	assert_int_equal(story->verdict.judged[JUDGED_COUNTS], 0);
 }
 
 /* ---- levels ---- */
@@ -80,7 +80,7 @@ static void levels_that_were_acquired_are_sound(void **state)
 	struct story *story = *state;
 	(void)count_levels(story, 0, 2);
 	expect_sound(story);
-	assert_int_equal(story->verdict.levels, 1);
+	assert_int_equal(story->verdict.judged[JUDGED_LEVELS], 1);
 }
 
 static void a_level_that_is_missing_is_found(void **state)
@@ -102,7 +102,7 @@ static void levels_of_a_hold_that_is_over_are_not_judged(void **state)
 	ADD(.moment = LEVELS, .at = AT(20), .until = 0, .share = 2, .hold = hold);
 	release(story, hold, 30, 0);
 	expect_sound(story);
-	assert_int_equal(story->verdict.levels, 0);
+	assert_int_equal(story->verdict.judged[JUDGED_LEVELS], 0);
 }
 
 static void levels_after_lost_data_are_not_judged(void **state)

@@ -90,6 +90,15 @@ static inline void release(struct story *story, uint32_t hold, long at, int code
 	ADD(.moment = RELEASED, .at = AT(at + 1), .hold = hold, .code = (int16_t)code);
 }
 
+/* An acquire that returns an error. */
+static inline void refuse(struct story *story, long asked, long deadline, long returned, int code)
+{
+	uint32_t hold = record_new_hold(&story->record);
+	ADD(.moment = ASKED, .at = AT(asked), .until = AT(deadline), .hold = hold, .process = 1,
+	    .covers = LOCK, .share = 1);
+	ADD(.moment = REFUSED, .at = AT(returned), .hold = hold, .code = (int16_t)code);
+}
+
 static inline void lose(struct story *story, uint32_t hold, long at)
 {
 	ADD(.moment = LOST, .at = AT(at), .identity = 1000 + hold);

@@ -253,47 +253,6 @@ static void a_grant_after_replicas_continue_is_sound(void **state)
 	expect_sound(story);
 }
 
-/* ---- calls ---- */
-
-static void a_call_that_never_returns_is_found(void **state)
-{
-	struct story *story = *state;
-	ADD(.moment = ASKED, .at = AT(10), .until = AT(20), .hold = record_new_hold(&story->record),
-	    .process = 1, .covers = LOCK, .share = 1);
-	expect_only(story, RULE_RETURN);
-}
-
-static void refuse(struct story *story, long asked, long deadline, long returned, int code)
-{
-	uint32_t hold = record_new_hold(&story->record);
-	ADD(.moment = ASKED, .at = AT(asked), .until = AT(deadline), .hold = hold, .process = 1,
-	    .covers = LOCK, .share = 1);
-	ADD(.moment = REFUSED, .at = AT(returned), .hold = hold, .code = (int16_t)code);
-}
-
-static void a_call_that_returns_late_is_found(void **state)
-{
-	struct story *story = *state;
-	refuse(story, 10, 20, 1000, HF_EUNREACHABLE);
-	refuse(story, 10, 20, 1030, HF_EUNREACHABLE);
-	expect_only(story, RULE_DEADLINE);
-}
-
-static void a_process_that_was_stopped_may_return_late(void **state)
-{
-	struct story *story = *state;
-	add_fault(story, 30, 1000, STOPS_CALLS);
-	refuse(story, 10, 20, 1030, HF_EUNREACHABLE);
-	expect_sound(story);
-}
-
-static void an_impossible_answer_is_found(void **state)
-{
-	struct story *story = *state;
-	release(story, acquire_lock(story, 1, 10), 20, HF_ENOTHELD);
-	expect_only(story, RULE_IMPOSSIBLE);
-}
-
 /* ---- waiters ---- */
 
 static void a_waiter_of_a_free_lock_must_be_served(void **state)
@@ -606,10 +565,6 @@ int main(void)
 		STORY(a_grant_without_replicas_is_found),
 		STORY(a_grant_before_replicas_have_stopped_is_sound),
 		STORY(a_grant_after_replicas_continue_is_sound),
-		STORY(a_call_that_never_returns_is_found),
-		STORY(a_call_that_returns_late_is_found),
-		STORY(a_process_that_was_stopped_may_return_late),
-		STORY(an_impossible_answer_is_found),
 		STORY(a_waiter_of_a_free_lock_must_be_served),
 		STORY(a_waiter_that_is_served_late_is_found),
 		STORY(a_waiter_of_a_sparse_lock_is_served_sooner),
