@@ -381,7 +381,8 @@ static void play_round(const struct plan *plan, struct site *site, uint64_t seed
 static void print_sum(enum site_kind kind, const struct sum *sum)
 {
 	const struct verdict *verdict = &sum->verdict;
-	printf("\n%s: %d rounds in %lld s, %d failed: %llu grants (%llu of Java), %llu in faults, "
+	printf("\n%s: %d rounds in %lld s, %d failed: %llu grants (%llu Java's), %llu during "
+	       "faults, "
 	       "%llu losses; overlaps: %llu after lost data, %llu with a late Java holder, %llu "
 	       "after a forced release\n  "
 	       "faults:",

@@ -73,7 +73,7 @@ static void other_faults_excuse_no_overlap(void **state)
 	expect_only(story, RULE_EXCLUSION);
 }
 
-/* Java believes to hold the lock until 30 ms, and another process is granted it at 20 ms. */
+/* Java believes that it holds the lock until 30 ms, but another process is granted it at 20 ms. */
 static void overlap_with_java(struct story *story, uint8_t first_flags, uint8_t second_flags)
 {
 	uint32_t first = record_new_hold(&story->record), second = record_new_hold(&story->record);
