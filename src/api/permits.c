@@ -1,6 +1,7 @@
 /* Permits that expire: each one is a hold with an id. */
 #include "api/client.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 int hf_permits_open(hf_client *client, const char *name, hf_permits **ret_permits)
@@ -74,8 +75,10 @@ static struct hf__spec describe_acquire(const hf_permits *permits, int n,
 		spec.error = hf__options_check_wait(ours.wait_ms);
 	if (!spec.error && ours.lease_ms)
 		spec.error = hf__options_check_lease("lease_ms", ours.lease_ms);
-	if (!spec.error)
+	if (!spec.error) {
+		assert(permits); /* or the description would be an error */
 		spec.error = hf__options_check_replicas(permits->at.client, ours.replicas);
+	}
 	spec.want.replicas = (int16_t)ours.replicas;
 	spec.want.wait_ms = ours.wait_ms;
 	spec.want.lease_ms = ours.lease_ms;
