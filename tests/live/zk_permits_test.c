@@ -510,7 +510,7 @@ static void failed_attempt_leaves_nothing(void **state)
 		ASSERT_RC(try_take(pair.theirs, 1, HF_NOWAIT), HF_EBUSY);
 		WAIT_NODES(i, 1 + i);
 		long long started_at = test_now_ms();
-		ASSERT_RC(try_take(pair.theirs, 1, 500), HF_ETIMEDOUT);
+		ASSERT_TIMES_OUT(500, try_take(pair.theirs, 1, within_ms));
 		ASSERT_BETWEEN(test_now_ms() - started_at, 495, 2500);
 		WAIT_NODES(i, 1 + i);
 		hf_cancel *cancel = new_cancel();
@@ -541,7 +541,7 @@ static void waits_that_time_out_do_not_pile_up_watches(void **state)
 	begin(1, 0);
 	take(pair.mine, 1, 0, &id);
 	for (int i = 0; i < 8; i++)
-		ASSERT_RC(try_take(pair.theirs, 1, 400), HF_ETIMEDOUT);
+		ASSERT_TIMES_OUT(400, try_take(pair.theirs, 1, within_ms));
 	assert_true(test_zookeeper_value(zk_server, 0, "zk_watch_count") <= 4);
 	uint64_t wakeups = stats_of(pair.two).wakeups;
 	ASSERT_OK(give(pair.mine, id));

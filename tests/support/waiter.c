@@ -7,7 +7,7 @@
 
 #include "support/clock.h"
 
-#define PATIENCE_MS 20000
+#define PATIENCE_MS 60000
 
 static int make_call(struct waiter *waiter)
 {
