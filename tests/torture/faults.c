@@ -95,7 +95,8 @@ static void keep_requests(struct scene_of_fault *scene)
 	proxy_hold_requests(victim_line(scene), false);
 }
 
-static void deliver_requests(struct scene_of_fault *scene)
+/* Their clients hear of it only now, unless they have noticed it on their own. */
+static void end_stranded(struct scene_of_fault *scene)
 {
 	proxy_deliver_stranded(victim_line(scene));
 }
@@ -408,12 +409,12 @@ static void make_memory_plenty(struct scene_of_fault *scene)
  */
 const struct fault_kind faults[FAULTS] = {
 	{"cut", ALL, 0, 0, 0, 0, cut, NULL},
-	{"half-open", ALL, 0, 0, 10, 3000, half_open, cut},
+	{"half-open", ALL, 0, 0, 10, 3000, half_open, end_stranded},
 	{"lost replies", ALL, 0, 0, 10, 2000, lose_replies, lose_no_more},
 	{"lost requests", ALL, 0, 0, 10, 2000, lose_requests, lose_no_more},
 	{"late replies", ALL, 0, 0, 10, 4000, hold_replies, pass_replies},
 	{"delay", ALL, 0, 0, 200, 3000, delay, delay_no_more},
-	{"reorder", WITH_DATA, 0, KEEPS_REQUESTS, 10, 1500, keep_requests, deliver_requests},
+	{"reorder", WITH_DATA, 0, KEEPS_REQUESTS, 10, 1500, keep_requests, end_stranded},
 	{"refused connections", ALL, 0, 0, 10, 2500, refuse, refuse_no_more},
 	{"server stopped", ALL, GROUPS, DELAYS_JAVA, 10, 4000, stop_server, continue_server},
 	{"server killed", WITH_DATA | ZOOKEEPERS, 0, DELAYS_JAVA, 10, 1500, kill_server,
