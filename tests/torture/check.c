@@ -21,6 +21,7 @@ const char *const rule_names[RULES] = {
 	"losses are reported at all",
 	"holds are not lost without need",
 	"valid-until is kept",
+	"extensions are exact",
 	"leases end",
 	"replicas acknowledge",
 	"lost is final",
@@ -40,6 +41,7 @@ const char *const judged_names[JUDGED] = {
 	"rounds with counts",
 	"levels",
 	"cancelled calls",
+	"extensions",
 };
 
 /* ---- exclusion ---- */

@@ -13,6 +13,7 @@ enum check_rule {
 	RULE_SILENT,    /* a release said that the hold was lost, and no event did */
 	RULE_NEEDLESS,  /* a hold was lost, and no fault explains it */
 	RULE_SHRUNK,    /* valid-until moved to an earlier time */
+	RULE_EXTENDED,  /* a hold was extended, but not for the time that was asked for */
 	RULE_RENEWED,   /* a hold was renewed that was not to be renewed any more */
 	RULE_REPLICAS,  /* a grant counted that no replica could acknowledge */
 	RULE_DENIED, /* a hold was reported as lost, and then held or released as if it were not */
@@ -36,6 +37,7 @@ enum judged {
 	JUDGED_COUNTS, /* at the end of the round: once, or not at all */
 	JUDGED_LEVELS, /* of nested holds */
 	JUDGED_CANCELS,
+	JUDGED_EXTENSIONS, /* that succeeded */
 	JUDGED
 };
 

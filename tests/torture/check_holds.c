@@ -129,6 +129,8 @@ static void check_calls(struct sweep *sweep, const struct hold *hold)
 	check_return(sweep, hold, hold->asked_at, acquire_deadline(sweep, hold, ended_at),
 	             ended_at);
 	check_return(sweep, hold, hold->releasing_at, hold->release_deadline, hold->released_at);
+	check_return(sweep, hold, hold->slowest.begun_at, hold->slowest.deadline,
+	             hold->slowest.ended_at);
 }
 
 /* Nothing that the processes do, and no fault, leads to these. */

@@ -20,7 +20,8 @@ static const char *const moments[] = {
 	[HEALED] = "HEALED",       [REMAINING] = "remaining",   [LEFT_BEHIND] = "left",
 	[FORCING] = "FORCING",     [FORCED] = "FORCED",         [SEEN] = "seen",
 	[STOPPED] = "stopped",     [CONTINUING] = "continuing", [NAMED] = "named",
-	[TALLIED] = "tallied",     [CANCELLING] = "cancelling", [LEVELS] = "levels",
+	[TALLIED] = "tallied",     [CANCELLING] = "cancelling", [EXTENDING] = "extending",
+	[EXTENDED] = "extended",   [LEVELS] = "levels",
 };
 
 static int compare_events(const void *one, const void *two)

@@ -91,7 +91,7 @@ static void await_end(struct use *use)
 	int started[RED_SERVERS];
 	use_hold_for(use, (int)(use_remaining_ns(use) / MS) - SLOW_MS / 3);
 	for (int i = 0; i < RED_SERVERS; i++) {
-		sem_init(&answer[i].ready, 0, 0);
+		answer_prepare(&answer[i]);
 		started[i] = hf_lock_is_locked_async(use->hand->member[i].lock, deliver_late,
 		                                     &answer[i]);
 	}
@@ -143,7 +143,7 @@ int mixed_release(const struct use *use)
 	char taken[200], name[200];
 	hf_lock *lock = hand->member[server].lock;
 	struct answer answer;
-	sem_init(&answer.ready, 0, 0);
+	answer_prepare(&answer);
 	int started =
 		hf_lock_acquire_async(lock, HF_ACQUIRE(.wait_ms = MEMBER_MS, .owner = use->owner),
 	                              answer_deliver, &answer);

@@ -43,6 +43,8 @@ enum record_moment {
 	NAMED,       /* the identity is one more of those that events give the hold */
 	TALLIED,     /* a client has counted this many losses, in until, and has nothing to lose */
 	CANCELLING,  /* the call is about to be cancelled, and has to return by the time in until */
+	EXTENDING,   /* an extension begins; until: its deadline */
+	EXTENDED,    /* it returned; until: valid-until, or 0; token: if it succeeded, the least */
 	LEVELS       /* a query was answered: the hold has as many levels as until; of share */
 };
 
@@ -84,7 +86,8 @@ enum trait {
 	SETTLED = 2,  /* what becomes of it does not depend on an owner: permits of a semaphore */
 	RENEWED = 4,  /* it is renewed until it is released */
 	MAJORITY = 8, /* it is lost only if most of its servers fail */
-	PARTS = 16    /* it may lose some of its parts, which events report */
+	PARTS = 16,   /* it may lose some of its parts, which events report */
+	MOVABLE = 32  /* an extension may end it sooner, and ends its renewal: a permit */
 };
 
 struct resource {

@@ -1,6 +1,8 @@
 /* Every acquisition and every fault of a record, as the checker of torture needs them. */
 #include "torture/sweep.h"
 
+#include <holdfast/holdfast.h>
+
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -189,6 +191,55 @@ static void note_unwatched(const struct sweep *sweep, struct hold *hold, const s
 	hold->unwatched_until = event->until > renewed_until ? event->until : renewed_until;
 }
 
+/* A permit expires a lease after the call; what is promised is the lease without the drift. */
+static bool is_too_long(const struct hold *hold, const struct event *event)
+{
+	int64_t promised = event->token - hold->extending_at;
+	return (hold->flags & MOVABLE) && event->token &&
+	       event->until > event->at + promised + promised / 50 + 2 * ROUNDING;
+}
+
+static void check_extension(struct sweep *sweep, const struct hold *hold, const struct event *event)
+{
+	if (event->until < event->token - ROUNDING || is_too_long(hold, event))
+		sweep_violate(sweep, RULE_EXTENDED,
+		              "%s: extended from %.6f to %.6f s, the hold is valid until %.6f s, "
+		              "not %.6f s",
+		              sweep_name(sweep, hold), sweep_seconds(sweep, hold->extending_at),
+		              sweep_seconds(sweep, event->at), sweep_seconds(sweep, event->until),
+		              sweep_seconds(sweep, event->token));
+}
+
+static void note_extending(struct hold *hold, const struct event *event)
+{
+	hold->extending_at = event->at;
+	hold->extend_deadline = event->until;
+}
+
+/*
+ * Of a permit the new lease counts, even if it is shorter, and it is not renewed any more. If that
+ * is unknown, it may be renewed with a lease that is too short for any fault.
+ */
+static void note_extension(struct sweep *sweep, struct hold *hold, const struct event *event)
+{
+	bool is_movable = hold->flags & MOVABLE;
+	if (event->at - hold->extending_at >= hold->slowest.ended_at - hold->slowest.begun_at) {
+		hold->slowest.begun_at = hold->extending_at;
+		hold->slowest.deadline = hold->extend_deadline;
+		hold->slowest.ended_at = event->at;
+	}
+	if (event->code == 0 && event->until) {
+		sweep->verdict->judged[JUDGED_EXTENSIONS]++;
+		check_extension(sweep, hold, event);
+	}
+	if (event->until && (is_movable || event->until > hold->until))
+		hold->until = event->until;
+	if (event->code == 0 && is_movable)
+		note_unwatched(sweep, hold, event);
+	if ((event->code == 0 || event->code == HF_EUNKNOWN) && is_movable)
+		hold->flags &= (uint8_t)~RENEWED;
+}
+
 static void note_ask(struct hold *hold, const struct event *event)
 {
 	hold->asked_at = event->at;
@@ -216,6 +267,8 @@ static void note_call(struct sweep *sweep, const struct event *event)
 	case CONFIRMED: note_confirmation(sweep, hold, event); break;
 	case NAMED: hold->is_named = true; break;
 	case ENDED: hold->ended_at = event->at; break;
+	case EXTENDING: note_extending(hold, event); break;
+	case EXTENDED: note_extension(sweep, hold, event); break;
 	case UNWATCHED: note_unwatched(sweep, hold, event); break;
 	case RELEASING:
 		hold->releasing_at = event->at;

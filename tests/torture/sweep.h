@@ -19,6 +19,10 @@ struct hold {
 	int64_t forced_at;    /* its own process had forced a release */
 	int64_t unwatched_at; /* since then it is not to be renewed, and may be valid until: */
 	int64_t unwatched_until;
+	int64_t extending_at, extend_deadline; /* the latest extension, */
+	struct {
+		int64_t begun_at, deadline, ended_at;
+	} slowest; /* and the one that took the longest */
 	int64_t token;
 	uint64_t covers;
 	int code, release_code;

@@ -10,6 +10,7 @@
 
 #include "support/check.h"
 #include "torture/cancel.h"
+#include "torture/extend.h"
 #include "torture/mixed.h"
 #include "torture/names.h"
 
@@ -85,6 +86,11 @@ void answer_deliver(void *arg, int result, int64_t number, const char *text)
 	sem_post(&answer->ready);
 }
 
+void answer_prepare(struct answer *answer)
+{
+	sem_init(&answer->ready, 0, 0);
+}
+
 int answer_await(struct answer *answer, int started)
 {
 	while (!started && sem_wait(&answer->ready) && errno == EINTR)
@@ -102,9 +108,8 @@ static int acquire_lock(struct use *use, hf_cancel *cancel)
 	struct answer answer;
 	if (!use->owner || !hand_chance(use->hand, 4))
 		return hf_lock_acquire(handle->lock, options);
-	sem_init(&answer.ready, 0, 0);
-	return answer_await(&answer,
-	                    hf_lock_acquire_async(handle->lock, options, answer_deliver, &answer));
+	return ANSWER(&answer,
+	              hf_lock_acquire_async(handle->lock, options, answer_deliver, &answer));
 }
 
 static int acquire_permits(struct use *use, hf_cancel *cancel)
@@ -190,11 +195,7 @@ void use_note_grant(struct use *use)
 	note_names(use);
 }
 
-/*
- * The same, and when that was. If the thread was not scheduled in between, valid-until would seem
- * to be earlier.
- */
-static int64_t read_remaining(const struct use *use, int64_t *ret_now)
+int64_t use_read_remaining(const struct use *use, int64_t *ret_now)
 {
 	int64_t remaining;
 	do {
@@ -207,7 +208,7 @@ static int64_t read_remaining(const struct use *use, int64_t *ret_now)
 void use_confirm(struct use *use)
 {
 	int64_t now;
-	int64_t remaining = read_remaining(use, &now);
+	int64_t remaining = use_read_remaining(use, &now);
 	if (remaining > 0)
 		ADD(use, .moment = CONFIRMED, .at = now, .until = use_until(now, remaining));
 	else if (!use->is_over)
@@ -274,30 +275,54 @@ static void work(struct use *use)
 	if (use->handle->lock && atomic_load(&hand->worker->record.head->forks) &&
 	    hand_chance(hand, 50))
 		fork_while_holding(use);
-	if (use->handle->lock && use->lease_ms && hand_chance(hand, 32))
-		(void)hf_lock_extend(use->handle->lock, use->owner, LONGEST_MS);
+	extend_some(use);
+}
+
+static int release_lock(const struct use *use)
+{
+	hf_lock *lock = use->handle->lock;
+	const hf_release_options *options = HF_RELEASE(.owner = use->owner);
+	struct answer answer;
+	if (!use->owner || !hand_chance(use->hand, 4))
+		return hf_lock_release_with(lock, options);
+	return ANSWER(&answer, hf_lock_release_async(lock, options, answer_deliver, &answer));
+}
+
+static int release_permits(const struct use *use)
+{
+	const hf_permit_id *ids = (const hf_permit_id *)(uintptr_t)use->id;
+	struct answer answer;
+	if (!hand_chance(use->hand, 4))
+		return hf_permits_release(use->handle->permits, ids, use->permits);
+	return ANSWER(&answer, hf_permits_release_async(use->handle->permits, ids, use->permits,
+	                                                answer_deliver, &answer));
 }
 
 static int try_release(const struct use *use)
 {
 	const struct handle *handle = use->handle;
-	if (handle->lock)
-		return hf_lock_release_with(handle->lock, HF_RELEASE(.owner = use->owner));
-	if (handle->permits)
-		return hf_permits_release(handle->permits, (const hf_permit_id *)(uintptr_t)use->id,
-		                          use->permits);
-	return hf_semaphore_release(handle->semaphore, 1);
+	return handle->lock      ? release_lock(use)
+	       : handle->permits ? release_permits(use)
+	                         : hf_semaphore_release(handle->semaphore, 1);
 }
 
 /*
- * A release that has no memory to begin is repeated, as is one of permits without an owner, which
- * nobody else undoes.
+ * A release that lacks memory, or a thread for its callback, is repeated, as is one of permits
+ * without an owner, which nobody else undoes. A whole lock is then released in the background.
  */
+static bool is_to_be_repeated(const struct use *use, int rc)
+{
+	enum sort sort = use->handle->thing->sort;
+	if (sort == THING_MULTI || sort == THING_RED)
+		return false;
+	return rc == HF_ENOMEM || rc == HF_ESYSTEM ||
+	       (use->handle->semaphore && rc && rc != HF_EUNKNOWN);
+}
+
 int use_release(const struct use *use)
 {
 	int rc;
-	while ((rc = try_release(use)) != 0 &&
-	       (rc == HF_ENOMEM || (use->handle->semaphore && rc != HF_EUNKNOWN)))
+	while (is_to_be_repeated(use, rc = try_release(use)))
 		hand_pause_ms(1);
 	return rc;
 }
@@ -313,7 +338,7 @@ static void name_hold(const struct use *use, char *ret_name, size_t size)
 static void note_unwatched(struct use *use)
 {
 	int64_t now;
-	int64_t remaining = read_remaining(use, &now);
+	int64_t remaining = use_read_remaining(use, &now);
 	ADD(use, .moment = UNWATCHED, .at = now, .until = use_until(now, remaining));
 	if (remaining > 0)
 		use_hold_for(use, WATCHDOG_MS / 2);
@@ -403,7 +428,7 @@ static uint8_t choose_flags(const struct use *use)
 	if (use->handle->semaphore)
 		return SETTLED;
 	return (use->lease_ms ? 0 : RENEWED) | (is_red ? PARTS : 0) |
-	       (is_red && is_lasting ? MAJORITY : 0);
+	       (use->handle->permits ? MOVABLE : 0) | (is_red && is_lasting ? MAJORITY : 0);
 }
 
 void use_handle(struct hand *hand, const struct handle *handle)

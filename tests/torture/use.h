@@ -36,6 +36,11 @@ int64_t use_remaining_ns(const struct use *use);
 int64_t use_until(int64_t now, int64_t remaining);
 /* Records the grant. */
 void use_note_grant(struct use *use);
+/*
+ * The same as use_remaining_ns(), and when that was. If the thread was not scheduled in between,
+ * valid-until would seem to be earlier.
+ */
+int64_t use_read_remaining(const struct use *use, int64_t *ret_now);
 /* Records whether the library says that it is held. */
 void use_confirm(struct use *use);
 /* Does that again and again. */
@@ -51,6 +56,10 @@ struct answer {
 };
 
 void answer_deliver(void *arg, int result, int64_t number, const char *text);
+/* Brackets the call: what it answers, or the error if it was not started. */
+void answer_prepare(struct answer *answer);
 int answer_await(struct answer *answer, int started);
+
+#define ANSWER(answer, call) (answer_prepare(answer), answer_await((answer), (call)))
 
 #endif
