@@ -199,7 +199,7 @@ static void wait_that_fails_leaves_nothing(void **state)
 static void lease_that_expires_lets_the_next_one_in_and_is_reported(void **state)
 {
 	(void)state;
-	struct rivals *rivals = begin(300);
+	struct rivals *rivals = begin(1500);
 	long long before = test_now_ms();
 	ASSERT_OK(hf_lock_acquire(rivals->mine, HF_ACQUIRE(.lease_ms = 800)));
 	ASSERT_OK(hf_lock_acquire(rivals->theirs, HF_ACQUIRE(.wait_ms = 6000)));
