@@ -1023,7 +1023,8 @@ HF_API int hf_permits_acquire(hf_permits *permits, int n, const hf_permits_optio
 /*
  * Releases n permits.
  * HF_ENOTHELD: one of them does not exist or has expired.
- * HF_ELOST: the same, for a permit that this client held.
+ * HF_ELOST: the same, for a permit that this client held, or this client had lost the permit
+ * before.
  * HF_EUNKNOWN: there was no reply in time.
  * HF_ENOMEM: memory is exhausted, and the memory that is reserved for releases was in use by other
  * calls for too long. Nothing was released.

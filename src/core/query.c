@@ -411,6 +411,23 @@ static bool settle_permits(struct hf__core *core, struct hf__query *query,
 	return ours;
 }
 
+/*
+ * Describes the loss of a permit that is to be released, if its owner was notified of one. The
+ * server may still have such a permit; the release frees it there, but it stays lost.
+ */
+static void explain_loss(struct hf__core *core, const struct hf__query *query, int64_t now,
+                         char *ret_text, size_t size)
+{
+	*ret_text = 0;
+	for (uint16_t i = 0; query->cmd.verb == HF__PERMITS_RELEASE && i < query->cmd.items; i++) {
+		const struct hf__hold *hold = own_permit(core, query, i);
+		if (hold && hold->state == HF__HOLD_LOST) {
+			hf__hold_explain(hold, now, ret_text, size);
+			return;
+		}
+	}
+}
+
 /* This client held all permits of the command when it began. */
 static bool were_all_ours(struct hf__core *core, struct hf__query *query)
 {
@@ -426,6 +443,8 @@ static void finish(struct hf__core *core, struct hf__query *query, struct hf__op
                    const struct hf__answer *answer, int64_t now)
 {
 	enum hf__outcome outcome = answer->outcome;
+	char loss[HF__DETAIL_SIZE];
+	explain_loss(core, query, now, loss, sizeof loss);
 	/* A repeat finds nothing if the first one ran, as it must have if all permits were ours. */
 	if (outcome == HF__GONE && query->cmd.verb == HF__PERMITS_RELEASE && query->cmd.again)
 		outcome = were_all_ours(core, query) ? HF__DONE : HF__UNKNOWN;
@@ -435,6 +454,8 @@ static void finish(struct hf__core *core, struct hf__query *query, struct hf__op
 	const struct hf__hold *extended = extended_permit(core, query);
 	if (outcome == HF__DONE && extended && extended->state == HF__HOLD_LOST)
 		hf__hold_finish_lost(core, op, extended, NULL, 0, now);
+	else if (outcome == HF__DONE && *loss)
+		hf__op_finish(core, op, HF_ELOST, "%s", loss);
 	else if (outcome == HF__DONE)
 		finish_done(core, op, answer);
 	else if (outcome == HF__GONE)

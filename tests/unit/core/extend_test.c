@@ -236,6 +236,23 @@ static void release_of_a_lost_permit_does_not_wait_for_a_connection(void **state
 	check_result(op, 0);
 }
 
+/* The server expires it a moment later, so it still has the permit. */
+static void release_of_a_lost_permit_frees_it_and_is_lost(void **state)
+{
+	struct fake *fake = *state;
+	struct permit lost = take(fake, SHORT);
+	fake_advance(fake, SHORT);
+	CHECK_REPORTED(fake, HF_AT_RISK, HF_LOST);
+	struct hf__op *op = release(fake, &lost);
+	(void)fake_sent(fake, HF__PERMITS_RELEASE);
+	fake_answer(fake, HF__DONE);
+	check_result(op, HF_ELOST);
+	check_detail(op, "lease of 9000 ms ended");
+	op = release(fake, &lost);
+	fake_answer(fake, HF__GONE);
+	check_result(op, HF_ENOTHELD);
+}
+
 static void permits_that_were_granted_too_late_are_asked_for_again(void **state)
 {
 	struct fake *fake = *state;
@@ -267,6 +284,7 @@ int main(void)
 		fake_test(extension_that_was_answered_too_late_is_lost),
 		fake_test(extension_of_a_lost_permit_is_lost_and_not_sent),
 		fake_test(release_of_a_lost_permit_does_not_wait_for_a_connection),
+		fake_test(release_of_a_lost_permit_frees_it_and_is_lost),
 		fake_test(permits_that_were_granted_too_late_are_asked_for_again),
 	};
 
