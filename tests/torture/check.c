@@ -249,6 +249,8 @@ static int64_t occupied_until(const struct sweep *sweep, const struct hold *hold
 		return sweep->process[hold->process].killed_at + lease;
 	if (hold->code == HF_EBUSY || hold->code == HF_ETIMEDOUT || hold->code == HF_ECANCELLED)
 		return 0;
+	if (hold->flags & DRAINS)
+		return FOREVER;
 	return hold->refused_at + lease;
 }
 

@@ -31,9 +31,10 @@ static struct range expect_countdown(const struct sweep *sweep, int resource)
 /* Whether a release may have had an effect or not, or an acquire that cannot be undone any more. */
 static bool is_doubtful(const struct hold *hold, bool is_killed)
 {
+	bool is_unknown = !hold->refused_at || hold->code == HF_EUNKNOWN;
 	if (hold->releasing_at)
 		return !hold->released_at || hold->release_code == HF_EUNKNOWN;
-	return is_killed && !hold->granted_at && (!hold->refused_at || hold->code == HF_EUNKNOWN);
+	return (is_killed || (hold->flags & DRAINS)) && !hold->granted_at && is_unknown;
 }
 
 /*

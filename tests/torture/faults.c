@@ -469,7 +469,7 @@ void fault_play_kind(struct scene_of_fault *scene, int number)
 	scene->member = crew_pick(scene->crew, chance_draw(&scene->random));
 	scene->lasts_ms = draw_length(scene, kind);
 	scene->number = record_new_hold(scene->record);
-	uint8_t effects = kind->effects | (kind->data_at & here ? LOSES_DATA : 0);
+	uint16_t effects = kind->effects | (kind->data_at & here ? LOSES_DATA : 0);
 	RECORD(scene->record, .moment = FAULT, .hold = scene->number, .code = (int16_t)number,
 	       .share = (uint16_t)(is_of_one_server(kind) ? scene->node + 1 : 0), .flags = effects);
 	atomic_store(&scene->record->head->is_faulty, 1);

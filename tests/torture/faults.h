@@ -20,7 +20,7 @@ struct fault_kind {
 	const char *name;
 	unsigned sites;   /* where it is possible, by the bits of enum site_kind */
 	unsigned data_at; /* where grants may be forgotten by it */
-	uint8_t effects;  /* everywhere */
+	uint16_t effects; /* everywhere */
 	int least_ms, most_ms;
 	void (*begin)(struct scene_of_fault *scene);
 	void (*end)(struct scene_of_fault *scene); /* or NULL */

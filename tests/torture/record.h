@@ -72,11 +72,11 @@ struct event {
 	uint16_t client; /* of that process, from 1 on; 0: it does not matter */
 	int16_t code;    /* of an answer */
 	/*
-	 * Of the capacity of each resource. Of a fault: its server, from 1 on, or 0. Of levels: how
-	 * many there should be.
+	 * Of the capacity of each resource; of a grant, if it is not what was asked for. Of a
+	 * fault: its server, from 1 on, or 0. Of levels: how many there should be.
 	 */
 	uint16_t share;
-	uint8_t flags; /* enum effect of a fault, enum trait of a hold */
+	uint16_t flags; /* enum effect of a fault, enum trait of a hold */
 	_Atomic uint8_t moment;
 };
 
@@ -87,6 +87,7 @@ enum trait {
 	RENEWED = 4,  /* it is renewed until it is released */
 	MAJORITY = 8, /* it is lost only if most of its servers fail */
 	PARTS = 16,   /* it may lose some of its parts, which events report */
+	DRAINS = 64,  /* nothing undoes it if its outcome is unknown: all permits of a semaphore */
 	MOVABLE = 32  /* an extension may end it sooner, and ends its renewal: a permit */
 };
 

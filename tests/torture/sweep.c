@@ -146,6 +146,8 @@ static void note_grant(struct sweep *sweep, struct hold *hold, const struct even
 	hold->until = event->until;
 	hold->token = event->token;
 	hold->is_named = event->identity;
+	if (event->share)
+		hold->share = event->share;
 	sweep->verdict->grants++;
 	for (int i = 0; i < RECORD_RESOURCES; i++)
 		sweep->verdict->grants_of[i] += hold->covers >> i & 1;
@@ -237,7 +239,7 @@ static void note_extension(struct sweep *sweep, struct hold *hold, const struct 
 	if (event->code == 0 && is_movable)
 		note_unwatched(sweep, hold, event);
 	if ((event->code == 0 || event->code == HF_EUNKNOWN) && is_movable)
-		hold->flags &= (uint8_t)~RENEWED;
+		hold->flags &= (uint16_t)~RENEWED;
 }
 
 static void note_ask(struct hold *hold, const struct event *event)

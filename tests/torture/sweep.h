@@ -28,15 +28,14 @@ struct hold {
 	int code, release_code;
 	int losses;    /* that events reported, of all its parts */
 	bool is_named; /* events can be about it */
-	uint16_t process, share;
-	uint8_t flags;
+	uint16_t process, share, flags;
 };
 
 struct fault {
 	int64_t begin, end;
 	int64_t stopped_at, continuing_at; /* between these, what it stops surely stands still */
 	uint16_t server;                   /* from 1 on; 0: none, or several */
-	uint8_t effects;
+	uint16_t effects;
 };
 
 /* A forced release. */

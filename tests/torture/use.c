@@ -36,7 +36,15 @@ void use_draw(struct use *use, struct hand *hand, const struct handle *handle)
 		use->owner = hand->owner;
 	if (handle->permits && hand_chance(hand, 3))
 		use->permits = 2;
+	if (handle->semaphore && hand_chance(hand, 3))
+		use->permits = 1 + hand_below(hand, PERMITS);
 	cancel_draw(use);
+	if (handle->semaphore && hand_chance(hand, 6)) {
+		use->is_drain = true;
+		use->permits = PERMITS;
+		use->wait_ms = HF_NOWAIT;
+		use->cancel_ms = 0;
+	}
 	if (handle == &hand->lasting) {
 		/* The holds of the other threads come first. */
 		use->wait_ms = handle->thing->sort == THING_RED ? HF_NOWAIT : WATCHDOG_MS;
@@ -120,10 +128,16 @@ static int acquire_permits(struct use *use, hf_cancel *cancel)
 		use->id);
 }
 
-static int acquire_semaphore(const struct use *use, hf_cancel *cancel)
+static int acquire_semaphore(struct use *use, hf_cancel *cancel)
 {
-	return hf_semaphore_acquire(use->handle->semaphore, 1,
-	                            HF_WAIT(.wait_ms = use->wait_ms, .cancel = cancel));
+	hf_semaphore *semaphore = use->handle->semaphore;
+	int64_t drained = 0;
+	if (!use->is_drain)
+		return hf_semaphore_acquire(semaphore, use->permits,
+		                            HF_WAIT(.wait_ms = use->wait_ms, .cancel = cancel));
+	int rc = hf_semaphore_drain(semaphore, &drained);
+	use->permits = (int)drained;
+	return rc || drained > 0 ? rc : HF_EBUSY;
 }
 
 int use_acquire(struct use *use)
@@ -191,7 +205,7 @@ void use_note_grant(struct use *use)
 	int64_t now = record_now();
 	int64_t remaining = use_remaining_ns(use);
 	ADD(use, .moment = GRANTED, .at = now, .until = use_until(now, remaining),
-	    .token = token_of(use));
+	    .share = use->is_drain ? (uint16_t)use->permits : 0, .token = token_of(use));
 	note_names(use);
 }
 
@@ -298,12 +312,27 @@ static int release_permits(const struct use *use)
 	                                                answer_deliver, &answer));
 }
 
+/* Whatever gives them back. */
+static int release_semaphore(const struct use *use)
+{
+	hf_semaphore *semaphore = use->handle->semaphore;
+	struct answer answer;
+	switch (hand_below(use->hand, 4)) {
+	case 0: return hf_semaphore_add(semaphore, use->permits);
+	case 1: return hf_semaphore_release_if_exists(semaphore, use->permits, NULL);
+	case 2:
+		return ANSWER(&answer, hf_semaphore_release_async(semaphore, use->permits,
+		                                                  answer_deliver, &answer));
+	default: return hf_semaphore_release(semaphore, use->permits);
+	}
+}
+
 static int try_release(const struct use *use)
 {
 	const struct handle *handle = use->handle;
 	return handle->lock      ? release_lock(use)
 	       : handle->permits ? release_permits(use)
-	                         : hf_semaphore_release(handle->semaphore, 1);
+	                         : release_semaphore(use);
 }
 
 /*
@@ -421,12 +450,12 @@ static void keep_hold(struct use *use)
 	mixed_end(&mixed);
 }
 
-static uint8_t choose_flags(const struct use *use)
+static uint16_t choose_flags(const struct use *use)
 {
 	bool is_red = use->handle->thing->sort == THING_RED;
 	bool is_lasting = use->handle == &use->hand->lasting;
 	if (use->handle->semaphore)
-		return SETTLED;
+		return use->is_drain ? SETTLED | DRAINS : SETTLED;
 	return (use->lease_ms ? 0 : RENEWED) | (is_red ? PARTS : 0) |
 	       (use->handle->permits ? MOVABLE : 0) | (is_red && is_lasting ? MAJORITY : 0);
 }

@@ -16,6 +16,7 @@ struct use {
 	int64_t asked_at;
 	hf_owner *owner;
 	int permits;
+	bool is_drain; /* of all permits of a semaphore; then permits is their number */
 	hf_permit_id id[2];
 	bool is_over; /* the library has said that it is not held any more */
 };

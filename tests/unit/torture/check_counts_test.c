@@ -52,6 +52,71 @@ static void permits_of_a_killed_process_are_gone(void **state)
 	expect_only(story, RULE_COUNT);
 }
 
+/* A process wants three permits of a semaphore; its call is refused, or granted less. */
+static uint32_t want_all(struct story *story, uint16_t flags, uint16_t granted, int code)
+{
+	uint32_t hold = record_new_hold(&story->record);
+	ADD(.moment = ASKED, .at = AT(9), .hold = hold, .process = 1, .covers = PERMITS, .share = 3,
+	    .flags = SETTLED | flags);
+	if (code)
+		ADD(.moment = REFUSED, .at = AT(10), .hold = hold, .code = (int16_t)code);
+	else
+		ADD(.moment = GRANTED, .at = AT(10), .until = AT(9000), .hold = hold,
+		    .share = granted);
+	return hold;
+}
+
+static void expect_permits(struct story *story, int remaining)
+{
+	ADD(.moment = REMAINING, .at = AT(40), .covers = PERMITS, .until = remaining);
+}
+
+static void a_drain_without_an_answer_may_have_taken_all(void **state)
+{
+	struct story *story = *state;
+	(void)want_all(story, DRAINS, 0, HF_EUNKNOWN);
+	expect_permits(story, 0);
+	expect_permits(story, 3);
+	expect_sound(story);
+}
+
+static void an_acquire_without_an_answer_must_be_undone(void **state)
+{
+	struct story *story = *state;
+	(void)want_all(story, 0, 0, HF_EUNKNOWN);
+	expect_permits(story, 0);
+	expect_only(story, RULE_COUNT);
+}
+
+static void a_drain_takes_what_was_granted(void **state)
+{
+	struct story *story = *state;
+	(void)want_all(story, DRAINS, 2, 0);
+	ADD(.moment = KILLED, .at = AT(15), .process = 1);
+	expect_permits(story, 1);
+	expect_sound(story);
+	expect_permits(story, 0);
+	expect_only(story, RULE_COUNT);
+}
+
+static void a_drain_leaves_permits_of_others_alone(void **state)
+{
+	struct story *story = *state;
+	uint32_t other = acquire(story, 2, PERMITS, 1, 5, 1000);
+	release(story, want_all(story, DRAINS, 2, 0), 20, 0);
+	release(story, other, 30, 0);
+	expect_sound(story);
+}
+
+static void a_drain_that_takes_too_many_is_found(void **state)
+{
+	struct story *story = *state;
+	uint32_t other = acquire(story, 2, PERMITS, 1, 5, 1000);
+	release(story, want_all(story, DRAINS, 3, 0), 20, 0);
+	release(story, other, 30, 0);
+	expect_only(story, RULE_EXCLUSION);
+}
+
 static void a_count_after_lost_data_is_not_judged(void **state)
 {
 	struct story *story = *state;
@@ -64,7 +129,7 @@ static void a_count_after_lost_data_is_not_judged(void **state)
 /* ---- levels ---- */
 
 /* A hold with these traits has two levels, and a query at 20 ms returns this number. */
-static uint32_t count_levels(struct story *story, uint8_t flags, int levels)
+static uint32_t count_levels(struct story *story, uint16_t flags, int levels)
 {
 	uint32_t hold = record_new_hold(&story->record);
 	ADD(.moment = ASKED, .at = AT(9), .hold = hold, .process = 1, .covers = LOCK, .share = 1,
@@ -136,6 +201,11 @@ int main(void)
 		STORY(a_count_that_is_off_by_one_is_found),
 		STORY(a_permit_that_did_not_come_back_is_found),
 		STORY(permits_of_a_killed_process_are_gone),
+		STORY(a_drain_without_an_answer_may_have_taken_all),
+		STORY(an_acquire_without_an_answer_must_be_undone),
+		STORY(a_drain_takes_what_was_granted),
+		STORY(a_drain_leaves_permits_of_others_alone),
+		STORY(a_drain_that_takes_too_many_is_found),
 		STORY(a_count_after_lost_data_is_not_judged),
 		STORY(levels_that_were_acquired_are_sound),
 		STORY(a_level_that_is_missing_is_found),

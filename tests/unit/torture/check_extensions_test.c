@@ -4,7 +4,7 @@
 /* ---- extensions ---- */
 
 /* A hold with these traits that is granted at 10 ms, until 1000 ms. */
-static uint32_t acquire_as(struct story *story, uint8_t flags)
+static uint32_t acquire_as(struct story *story, uint16_t flags)
 {
 	uint32_t hold = record_new_hold(&story->record);
 	ADD(.moment = ASKED, .at = AT(9), .hold = hold, .process = 1, .covers = LOCK, .share = 1,

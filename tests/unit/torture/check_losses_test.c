@@ -87,7 +87,7 @@ static void a_loss_after_lost_data_is_sound(void **state)
 /* ---- losses of parts ---- */
 
 /* A hold of which events report two parts, with the identities 11 and 12. */
-static uint32_t acquire_parts(struct story *story, uint8_t flags)
+static uint32_t acquire_parts(struct story *story, uint16_t flags)
 {
 	uint32_t hold = record_new_hold(&story->record);
 	ADD(.moment = ASKED, .at = AT(9), .hold = hold, .process = 1, .covers = LOCK, .share = 1,

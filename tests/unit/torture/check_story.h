@@ -122,7 +122,7 @@ static inline void finish(struct story *story)
 		ADD(.moment = FINISHED, .at = AT(100000), .process = i);
 }
 
-static inline void add_fault(struct story *story, long begin_ms, long end_ms, uint8_t effects)
+static inline void add_fault(struct story *story, long begin_ms, long end_ms, uint16_t effects)
 {
 	uint32_t number = record_new_hold(&story->record);
 	ADD(.moment = FAULT, .at = AT(begin_ms), .hold = number, .flags = effects);

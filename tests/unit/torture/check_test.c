@@ -74,7 +74,7 @@ static void other_faults_excuse_no_overlap(void **state)
 }
 
 /* Java believes that it holds the lock until 30 ms, but another process is granted it at 20 ms. */
-static void overlap_with_java(struct story *story, uint8_t first_flags, uint8_t second_flags)
+static void overlap_with_java(struct story *story, uint16_t first_flags, uint16_t second_flags)
 {
 	uint32_t first = record_new_hold(&story->record), second = record_new_hold(&story->record);
 	ADD(.moment = ASKED, .at = AT(9), .hold = first, .process = 1, .covers = LOCK, .share = 1,
