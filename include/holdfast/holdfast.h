@@ -959,7 +959,10 @@ HF_API int hf_semaphore_try_set(hf_semaphore *semaphore, int64_t permits, int64_
                                 int *ret_done);
 /* Adds to the available permits; a negative number takes away, even below zero. */
 HF_API int hf_semaphore_add(hf_semaphore *semaphore, int64_t permits);
-/* Acquires all available permits. ret_permits receives their number; it can be NULL. */
+/*
+ * Acquires all available permits. ret_permits receives their number; it can be NULL. Replicas are
+ * not asked to acknowledge this, whatever the client's setting.
+ */
 HF_API int hf_semaphore_drain(hf_semaphore *semaphore, int64_t *ret_permits);
 /* The number of available permits. */
 HF_API int hf_semaphore_available(hf_semaphore *semaphore, int64_t *ret_permits);
