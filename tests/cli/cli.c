@@ -320,11 +320,24 @@ pid_t cli_command_pid(struct cli *cli)
 	return atoi(cli_output(cli));
 }
 
+long long cli_last_alive(pid_t pid)
+{
+	long long begun = test_now_ms(), alive_at = begun;
+	for (;;) {
+		long long now = test_now_ms();
+		if (!cli_is_alive(pid))
+			return alive_at;
+		alive_at = now;
+		if (now - begun >= CLI_SOON_MS)
+			fail_msg("process %d is still alive", (int)pid);
+		test_pause();
+	}
+}
+
 long long cli_time_to_death(pid_t pid)
 {
 	long long begun = test_now_ms();
-	WAIT_UNTIL(!cli_is_alive(pid), CLI_SOON_MS);
-	return test_now_ms() - begun;
+	return cli_last_alive(pid) - begun;
 }
 
 void cli_let_live(struct cli *cli, pid_t pid, long long ms)

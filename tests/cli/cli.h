@@ -15,7 +15,7 @@
 #include "support/server.h"
 
 /* Only a broken test waits that long. */
-#define CLI_SOON_MS 15000
+#define CLI_SOON_MS 30000
 
 /* A server that does not exist. */
 #define CLI_NOWHERE "redis://127.0.0.1:1"
@@ -151,7 +151,13 @@ void cli_expect_finding(struct cli *cli, const char *verdict, const char *subjec
 /* Waits until the command of a run has printed its pid, and returns that. */
 pid_t cli_command_pid(struct cli *cli);
 
-/* Waits until the process is dead; returns how many milliseconds that took. */
+/*
+ * Waits until the process is dead. Returns when it was certainly alive for the last time: a test
+ * that had no processor when the process died must not blame it for that.
+ */
+long long cli_last_alive(pid_t pid);
+
+/* The same, but returns how many milliseconds that took. */
 long long cli_time_to_death(pid_t pid);
 
 /* Lets a time pass in which the command of a run must not be stopped. */
