@@ -11,11 +11,7 @@
 #include "support/resolver.h"
 #include "wire/wire.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SLACK_MS 400
-#else
-#define SLACK_MS 180
-#endif
+#define SLACK_MS 500 /* on a busy machine */
 
 #define URL "redis://db.example" /* the resolver decides about the address and the port */
 
@@ -434,17 +430,17 @@ static void open_returns_in_time_after_a_slow_look_up(void **state)
 	struct wire wire = {0};
 	struct done done = {0};
 	resolver_hang(true);
-	EXPECT_RC(
-		&wire, 0,
-		hf_client_open(URL, HF_CLIENT(.connect_timeout_ms = 600, .lazy = 1), &wire.client));
+	EXPECT_RC(&wire, 0,
+	          hf_client_open(URL, HF_CLIENT(.connect_timeout_ms = 1500, .lazy = 1),
+	                         &wire.client));
 	EXPECT_RC(&wire, 0, hf_lock_open(wire.client, HF_REENTRANT, "orders", &wire.lock));
 	long long began_at = test_now_ms();
 	EXPECT_RC(&wire, 0, hf_lock_is_locked_async(wire.lock, note_done, &done));
-	WAIT_UNTIL(test_now_ms() - began_at > 300, PATIENCE_MS);
+	WAIT_UNTIL(test_now_ms() - began_at > 1000, PATIENCE_MS);
 	resolver_answer(address);
 	resolver_hang(false);
 	WAIT_DONE(&wire, HF_EUNREACHABLE, &done);
-	assert_in_range(test_now_ms() - began_at, 599, 600 + SLACK_MS);
+	assert_in_range(test_now_ms() - began_at, 1499, 1500 + SLACK_MS);
 	EXPECT_TEXT(done.detail, "no answer in ");
 	hf_lock_close(wire.lock);
 	assert_int_equal(hf_client_close(wire.client), 0);

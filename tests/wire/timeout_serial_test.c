@@ -1,11 +1,7 @@
 /* Every timeout is kept. */
 #include "wire/wire.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SLACK_MS 400
-#else
-#define SLACK_MS 150
-#endif
+#define SLACK_MS 500 /* on a busy machine; a timeout that passed twice would take longer */
 
 #define EXPECT_LASTED(began_at, wanted_ms)                                                         \
 	do {                                                                                       \
@@ -19,10 +15,10 @@ static void expect_no_greeting(const struct script_step *steps)
 	struct wire wire = {.script = script_start(steps)};
 	long long began_at = test_now_ms();
 	EXPECT_RC(&wire, HF_EUNREACHABLE,
-	          hf_client_open(script_url(wire.script), HF_CLIENT(.connect_timeout_ms = 300),
+	          hf_client_open(script_url(wire.script), HF_CLIENT(.connect_timeout_ms = 600),
 	                         &wire.client));
-	EXPECT_LASTED(began_at, 300);
-	EXPECT_DETAIL("no answer in 300 ms");
+	EXPECT_LASTED(began_at, 600);
+	EXPECT_DETAIL("no answer in 600 ms");
 	script_finish(wire.script);
 }
 
@@ -70,9 +66,9 @@ static void server_that_does_not_select_costs_the_connect_timeout(void **state)
 	long long began_at = test_now_ms();
 	EXPECT_RC(&wire, HF_EUNREACHABLE,
 	          hf_client_open(script_url(wire.script),
-	                         HF_CLIENT(.database = 3, .connect_timeout_ms = 300),
+	                         HF_CLIENT(.database = 3, .connect_timeout_ms = 600),
 	                         &wire.client));
-	EXPECT_LASTED(began_at, 300);
+	EXPECT_LASTED(began_at, 600);
 	script_finish(wire.script);
 }
 
@@ -80,10 +76,10 @@ static void unanswered_query_costs_the_command_timeout(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {S_HELLO, S_EXPECT("PING"), S_END};
-	struct wire wire = wire_start(steps, HF_CLIENT(.command_timeout_ms = 200));
+	struct wire wire = wire_start(steps, HF_CLIENT(.command_timeout_ms = 600));
 	long long began_at = test_now_ms();
 	EXPECT_RC(&wire, HF_EUNREACHABLE, hf_client_ping(wire.client, NULL));
-	EXPECT_LASTED(began_at, 200);
+	EXPECT_LASTED(began_at, 600);
 	wire_finish(&wire);
 }
 
@@ -94,11 +90,11 @@ static void unanswered_command_costs_the_connection_at_its_timeout(void **state)
 	static const struct script_step steps[] = {
 		S_HELLO, S_PING, S_EXPECT_ASK, S_RECONNECTED, S_GRANT, S_RELEASE, S_END,
 	};
-	struct wire wire = wire_start(steps, HF_CLIENT(.command_timeout_ms = 200));
+	struct wire wire = wire_start(steps, HF_CLIENT(.command_timeout_ms = 600));
 	EXPECT_RC(&wire, 0, hf_client_ping(wire.client, NULL));
 	long long began_at = test_now_ms();
 	wire_acquire(&wire);
-	EXPECT_LASTED(began_at, 200);
+	EXPECT_LASTED(began_at, 600);
 	wire_release(&wire);
 	wire_finish(&wire);
 }
@@ -114,8 +110,8 @@ static void short_lease_shortens_the_timeout(void **state)
 	EXPECT_RC(&wire, 0, hf_client_ping(wire.client, NULL));
 	long long began_at = test_now_ms();
 	EXPECT_RC(&wire, 0,
-	          hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS, .lease_ms = 1800)));
-	EXPECT_LASTED(began_at, 200);
+	          hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS, .lease_ms = 5400)));
+	EXPECT_LASTED(began_at, 600);
 	wire_release(&wire);
 	wire_finish(&wire);
 }
@@ -135,10 +131,10 @@ static void unconfirmed_subscription_costs_the_connection_at_its_timeout(void **
 		S_RELEASE,
 		S_END,
 	};
-	struct wire wire = wire_start(steps, HF_CLIENT(.subscribe_timeout_ms = 250));
+	struct wire wire = wire_start(steps, HF_CLIENT(.subscribe_timeout_ms = 600));
 	long long began_at = test_now_ms();
 	wire_acquire(&wire);
-	EXPECT_LASTED(began_at, 250);
+	EXPECT_LASTED(began_at, 600);
 	wire_release(&wire);
 	wire_finish(&wire);
 }
@@ -151,8 +147,8 @@ static void wait_returns_on_time_while_an_ask_is_unanswered(void **state)
 	};
 	struct wire wire = wire_start(steps, NULL);
 	long long began_at = test_now_ms();
-	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 250)));
-	EXPECT_LASTED(began_at, 250);
+	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 600)));
+	EXPECT_LASTED(began_at, 600);
 	script_continue(wire.script);
 	wire_finish(&wire);
 }
@@ -163,8 +159,8 @@ static void wait_returns_on_time_while_the_lock_is_held(void **state)
 	static const struct script_step steps[] = {S_HELLO, S_MAKE_WAIT, S_END};
 	struct wire wire = wire_start(steps, NULL);
 	long long began_at = test_now_ms();
-	EXPECT_RC(&wire, HF_ETIMEDOUT, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 250)));
-	EXPECT_LASTED(began_at, 250);
+	EXPECT_RC(&wire, HF_ETIMEDOUT, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 600)));
+	EXPECT_LASTED(began_at, 600);
 	wire_finish(&wire);
 }
 
@@ -174,8 +170,8 @@ static void wait_returns_on_time_without_a_server(void **state)
 	static const struct script_step steps[] = {S_HELLO, S_MAKE_WAIT, S_CLOSE, S_STALL, S_END};
 	struct wire wire = wire_start(steps, NULL);
 	long long began_at = test_now_ms();
-	EXPECT_RC(&wire, HF_EUNREACHABLE, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 400)));
-	EXPECT_LASTED(began_at, 400);
+	EXPECT_RC(&wire, HF_EUNREACHABLE, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 600)));
+	EXPECT_LASTED(began_at, 600);
 	script_continue(wire.script);
 	wire_finish(&wire);
 }
@@ -189,8 +185,8 @@ static void release_returns_on_time_without_an_answer(void **state)
 	struct wire wire = wire_start(steps, NULL);
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
 	long long began_at = test_now_ms();
-	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_release_with(wire.lock, HF_RELEASE(.wait_ms = 250)));
-	EXPECT_LASTED(began_at, 250);
+	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_release_with(wire.lock, HF_RELEASE(.wait_ms = 600)));
+	EXPECT_LASTED(began_at, 600);
 	script_continue(wire.script);
 	wire_finish(&wire);
 }
@@ -223,12 +219,12 @@ static void renewals_are_sent_at_a_third_of_the_lease(void **state)
 		S_RELEASE,
 		S_END,
 	};
-	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 900));
+	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 1800));
 	long long began_at = test_now_ms();
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
 	for (uint64_t i = 1; i <= 2; i++) {
 		WAIT_UNTIL(stats_of(wire.client).renewals == i, PATIENCE_MS);
-		assert_in_range(test_now_ms() - began_at, 300 * i - 40 * i, 300 * i + SLACK_MS);
+		assert_in_range(test_now_ms() - began_at, 600 * i - 40 * i, 600 * i + SLACK_MS);
 	}
 	wire_release(&wire);
 	wire_finish(&wire);
