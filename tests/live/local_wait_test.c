@@ -3,7 +3,7 @@
 #include "live/child.h"
 
 /* A waiter that nothing wakes up asks after 2.4 s at the earliest. */
-#define WOKEN_MS 1500
+#define WOKEN_MS 2300
 
 struct row {
 	int held, wanted; /* hf_kind, or HF__GROUP */

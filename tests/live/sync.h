@@ -9,7 +9,7 @@
 #include "live/rivals.h"
 
 /* A waiter asks again on its own after 2.4 s at the earliest; when it is woken, it asks at once. */
-#define WOKEN_MS 1500
+#define WOKEN_MS 2300
 #define POLL_MS  4500
 
 /* ---- clients that a failed test leaves open ---- */

@@ -252,7 +252,7 @@ static void removal_lets_the_waiter_pass(void **state)
 	long long removed_at = test_now_ms();
 	ASSERT_OK(hf_barrier_remove(pair.mine));
 	waiter_join(guest, 0);
-	ASSERT_BETWEEN(test_now_ms() - removed_at, 0, WOKEN_MS);
+	ASSERT_BETWEEN(test_now_ms() - removed_at, 0, ZK_WOKEN_MS);
 	assert_int_equal(stats_of(pair.two).waits, 1);
 	assert_int_equal(stats_of(pair.two).waiting, 0);
 	assert_int_equal(watches(), 0);
@@ -313,7 +313,7 @@ static void cancelled_wait_ends_at_once(void **state)
 	long long fired_at = test_now_ms();
 	hf_cancel_fire(cancel);
 	waiter_join(guest, HF_ECANCELLED);
-	ASSERT_BETWEEN(test_now_ms() - fired_at, 0, WOKEN_MS);
+	ASSERT_BETWEEN(test_now_ms() - fired_at, 0, ZK_WOKEN_MS);
 	assert_int_equal(stats_of(pair.two).waiting, 0);
 	assert_int_equal(is_set(pair.theirs), 1);
 	ASSERT_RC(hf_barrier_wait(pair.theirs, HF_WAIT(.cancel = cancel)), HF_ECANCELLED);

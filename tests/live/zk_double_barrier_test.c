@@ -405,7 +405,7 @@ static void node_deleted_while_it_is_in_is_lost(void **state)
 	long long started_at = test_now_ms();
 	ASSERT_RC(hf_double_barrier_leave(party.member[0].barrier, HF_WAIT(.wait_ms = SOON_MS)),
 	          HF_ELOST);
-	ASSERT_BETWEEN(test_now_ms() - started_at, 0, WOKEN_MS);
+	ASSERT_BETWEEN(test_now_ms() - started_at, 0, ZK_WOKEN_MS);
 	assert_int_equal(hf_double_barrier_state(party.member[0].barrier), HF_FREE);
 	ASSERT_RC(hf_double_barrier_leave(party.member[0].barrier, NULL), HF_ENOTHELD);
 	assert_true(is_there("/phase/ready"));

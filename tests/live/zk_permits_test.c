@@ -104,7 +104,7 @@ static void as_many_as_the_total_are_held_at_once(void **state)
 	WAIT_NODES(1, 4);
 	ASSERT_OK(hf_client_ping(pair.one, NULL));
 	assert_false(waiter_is_over(call));
-	ASSERT_WAKES(give(pair.theirs, theirs), call, WOKEN_MS);
+	ASSERT_WAKES(give(pair.theirs, theirs), call, ZK_WOKEN_MS);
 	WAIT_NODES(0, 3);
 	assert_int_equal(hf_permits_state(pair.mine, call->ids[0]), HF_HELD);
 	/* A call that waited for nothing has to return nothing. */

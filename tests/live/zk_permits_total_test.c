@@ -70,12 +70,12 @@ static void total_that_grows_here_lets_waiters_in(void **state)
 	long long grown_at = test_now_ms();
 	ASSERT_OK(hf_permits_set(pair.mine, 2));
 	waiter_expect(first, 0);
-	ASSERT_BETWEEN(first->ended_at - grown_at, 0, WOKEN_MS);
+	ASSERT_BETWEEN(first->ended_at - grown_at, 0, ZK_WOKEN_MS);
 	WAIT_NODES(1, 3);
 	grown_at = test_now_ms();
 	ASSERT_OK(hf_permits_add(pair.mine, 1));
 	waiter_expect(second, 0);
-	ASSERT_BETWEEN(second->ended_at - grown_at, 0, WOKEN_MS);
+	ASSERT_BETWEEN(second->ended_at - grown_at, 0, ZK_WOKEN_MS);
 	call_give(first);
 	call_give(second);
 	ASSERT_OK(give(pair.theirs, id));
@@ -177,7 +177,7 @@ static void total_that_grows_on_the_server_lets_waiters_in(void **state)
 		else
 			ASSERT_OK(hf_permits_add(pair.theirs, 1));
 		waiter_expect(calls[i], 0);
-		ASSERT_BETWEEN(calls[i]->ended_at - grown_at, 0, WOKEN_MS);
+		ASSERT_BETWEEN(calls[i]->ended_at - grown_at, 0, ZK_WOKEN_MS);
 		WAIT_NODES(3 - i, 3 + i);
 		assert_false(waiter_is_over(calls[i + 1]));
 	}
