@@ -162,10 +162,13 @@ static inline char *web_expect(char *answer, int status)
 	return answer;
 }
 
-/* Asks until the answer contains this text, and returns that answer. */
+/*
+ * Asks until the answer contains this text, and returns that answer. A history is not read again
+ * before 49 times the time has passed that the latest read took, or 30 s.
+ */
 static inline char *web_get_until(const char *path, const char *wanted)
 {
-	long long ends_at = test_now_ms() + CLI_SOON_MS;
+	long long ends_at = test_now_ms() + 30000 + CLI_SOON_MS;
 	for (;;) {
 		char *answer = web_expect(web_get(path), 200);
 		if (strstr(answer, wanted))
