@@ -18,16 +18,6 @@ static char slot[16];
 
 /* ---- the node ---- */
 
-/* The node also listens 10000 ports above its own; that one is not likely to be used meanwhile. */
-static inline int choose_port(void)
-{
-	int port;
-	do
-		port = net_free_port() - 10000;
-	while (port >= 32768);
-	return port;
-}
-
 static inline void write_nodes(const char *path, int port)
 {
 	FILE *file = fopen(path, "w");
@@ -49,7 +39,7 @@ static inline bool is_serving(void)
 
 static inline int start(void **state)
 {
-	int port = choose_port();
+	int port = net_free_bus_port();
 	char path[300], number[16];
 	(void)state;
 	folder = temp_dir_make();

@@ -16,9 +16,9 @@
 
 #define UNIX_SCHEME "redis+unix://"
 
-#define BUS_DISTANCE    10000
-#define BUS_PORTS_BEGIN 10000
-#define BUS_PORTS_END   22000
+#define PORTS_BEGIN  10000
+#define PORTS_END    32000
+#define BUS_DISTANCE 10000
 
 static struct sockaddr_un unix_address(const char *path)
 {
@@ -121,10 +121,39 @@ int net_listen_tcp(int *ret_port)
 	return fd;
 }
 
+/* Below the given one. */
+static int random_port(int end)
+{
+	unsigned int number = 0;
+	if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+		check_fail("getrandom: %s", strerror(errno));
+	return PORTS_BEGIN + (int)(number % (unsigned int)(end - PORTS_BEGIN));
+}
+
+static bool is_bound(int fd, int port)
+{
+	struct sockaddr_in address = loopback_address(port);
+	return !bind(fd, (struct sockaddr *)&address, sizeof(address));
+}
+
+int net_reserve_port(int *ret_fd)
+{
+	int fd = open_socket(AF_INET);
+	for (int attempt = 0; attempt < 1000; attempt++) {
+		int port = random_port(PORTS_END);
+		if (is_bound(fd, port)) {
+			*ret_fd = fd;
+			return port;
+		}
+	}
+	check_fail("no free port between %d and %d", PORTS_BEGIN, PORTS_END);
+}
+
 int net_free_port(void)
 {
-	int port = 0;
-	(void)close(net_listen_tcp(&port));
+	int fd;
+	int port = net_reserve_port(&fd);
+	(void)close(fd);
 	return port;
 }
 
@@ -139,9 +168,8 @@ int net_dead_port(void)
 
 static bool is_free(int port)
 {
-	struct sockaddr_in address = loopback_address(port);
 	int fd = open_socket(AF_INET);
-	bool is = !bind(fd, (struct sockaddr *)&address, sizeof(address));
+	bool is = is_bound(fd, port);
 	(void)close(fd);
 	return is;
 }
@@ -149,15 +177,11 @@ static bool is_free(int port)
 int net_free_bus_port(void)
 {
 	for (int attempt = 0; attempt < 1000; attempt++) {
-		uint16_t random;
-		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-			check_fail("getrandom: %s", strerror(errno));
-		int port = BUS_PORTS_BEGIN + random % (BUS_PORTS_END - BUS_PORTS_BEGIN);
+		int port = random_port(PORTS_END - BUS_DISTANCE);
 		if (is_free(port) && is_free(port + BUS_DISTANCE))
 			return port;
 	}
-	check_fail("no free ports between %d and %d", BUS_PORTS_BEGIN,
-	           BUS_PORTS_END + BUS_DISTANCE);
+	check_fail("no free ports between %d and %d", PORTS_BEGIN, PORTS_END);
 }
 
 void net_set_nodelay(int fd)

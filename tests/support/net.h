@@ -23,7 +23,14 @@ int net_connect(const char *url);
 int net_listen_unix(const char *path);
 int net_listen_tcp(int *ret_port);
 
-/* A loopback TCP port that was free a moment ago. The caller must be ready to find it taken. */
+/*
+ * A loopback TCP port that nobody else gets until *ret_fd is closed. It is below those that the
+ * kernel gives to outgoing connections: one of those could take the port while its server is down,
+ * even the connection of a client that tries to reach that very server.
+ */
+int net_reserve_port(int *ret_fd);
+
+/* Such a port that was free a moment ago. The caller must be ready to find it taken. */
 int net_free_port(void);
 
 /*
@@ -31,11 +38,7 @@ int net_free_port(void);
  */
 int net_dead_port(void);
 
-/*
- * A port for a cluster node: the port 10000 above it, for the cluster bus, was free as well. Both
- * are below the range from which the kernel takes ports for clients, so a dead node's port stays
- * free.
- */
+/* The same for a cluster node: the port 10000 above it, for the cluster bus, was free as well. */
 int net_free_bus_port(void);
 
 /* Switches Nagle's delay off; does nothing on unix sockets. */

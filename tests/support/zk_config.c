@@ -1,54 +1,21 @@
 /* What the servers of a test's ZooKeeper are started with: ports, files and the command. */
 #include "support/zk_config.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "support/check.h"
+#include "support/net.h"
 
 #define DEBIAN_JAR    "/usr/share/java/zookeeper.jar"
 #define DEBIAN_LOGGER "/usr/share/java/slf4j-simple.jar"
 
 /* ---- ports ---------------------------------------------------------------------------------- */
-
-static int random_port(void)
-{
-	unsigned int number = 0;
-	if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
-		check_fail("getrandom: %s", strerror(errno));
-	return 12000 + (int)(number % 20000);
-}
-
-/*
- * A port below those that the system gives to outgoing connections: one of those could take the
- * port while its server is down, even the connection of a client that tries to reach that very
- * server.
- */
-static int reserve_port(int *ret_fd)
-{
-	struct sockaddr_in address = {.sin_family = AF_INET};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		check_fail("socket: %s", strerror(errno));
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	int port = random_port();
-	for (int attempt = 0; attempt < 1000; attempt++, port = random_port()) {
-		address.sin_port = htons((uint16_t)port);
-		if (!bind(fd, (struct sockaddr *)&address, sizeof(address))) {
-			*ret_fd = fd;
-			return port;
-		}
-	}
-	check_fail("no free port was found");
-}
 
 /* All are held until the last is found, so that none is found twice. */
 void zk_config_choose_ports(struct zk_config *configs, int count)
@@ -57,7 +24,7 @@ void zk_config_choose_ports(struct zk_config *configs, int count)
 	int held = 0;
 	for (int i = 0; i < count; i++)
 		for (int port = 0; port < ZK_PORT_COUNT; port++)
-			configs[i].ports[port] = reserve_port(&fds[held++]);
+			configs[i].ports[port] = net_reserve_port(&fds[held++]);
 	while (held)
 		(void)close(fds[--held]);
 }
