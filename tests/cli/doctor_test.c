@@ -173,7 +173,7 @@ static void everything_works(const char *url)
 		cli_wait_held(kinds[i]);
 		CLI_CALL(url, 0, "who", kinds[i]);
 		if (strcmp(kinds[i], "read") != 0)
-			CLI_CALL(url, 1, "run", "-w", "0.5", "--kind", kinds[i], kinds[i], "true");
+			CLI_CALL(url, 1, "run", "-w", "1.5", "--kind", kinds[i], kinds[i], "true");
 		CLI_CALL(url, 0, "unlock", "--force", "--yes", kinds[i]);
 		cli_free(holder);
 	}

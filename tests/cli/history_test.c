@@ -85,7 +85,7 @@ static void a_wait_in_vain_is_a_row_without_a_hold(void **state)
 	struct cli *holder = cli_start(cli_url(), "run", "x", "--", "sleep", "60", NULL);
 	cli_wait_held("x");
 	CLI_CALL(url, 1, "run", "-n", "x", "--", "true");
-	CLI_CALL(url, 1, "run", "-w", "0.3", "x", "--", "true");
+	CLI_CALL(url, 1, "run", "-w", "1.3", "x", "--", "true");
 	struct cli *cli = show(NULL, "x");
 	assert_int_equal(cli_count(cli_output(cli), "\n"), 2);
 	cli_expect_in(cli_output(cli), " timeout ");
