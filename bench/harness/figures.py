@@ -62,6 +62,7 @@ class Figures:
         self.results = results
         self.titles = {peer["key"]: peer["title"] for peer in results["peers"]}
         self.groups = {peer["key"]: peer["group"] for peer in results["peers"]}
+        self.compared = {peer["key"] for peer in results["peers"] if peer["is_compared"]}
         self.index = {}
         for run in results["runs"]:
             item = run["item"]
@@ -93,9 +94,9 @@ class Figures:
         return self.ratio(item, row, base, metric, mode, "rate")
 
     def best(self, item, groups, metric="rate", mode=ONE_CORE, lowest=False):
-        """The best row of these groups."""
+        """The best row of these groups; a Redisson of which one process ran is left out."""
         known = [(self.figure(item, row, metric, mode), row) for row in self.rows(item, mode)
-                 if self.groups[row] in groups]
+                 if self.groups[row] in groups and (row in self.compared or self.groups[row] != "redisson")]
         known = [(figure.median, row) for figure, row in known if figure]
         return (min(known) if lowest else max(known))[1] if known else None
 

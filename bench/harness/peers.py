@@ -17,7 +17,7 @@ class Row:
     """One row of the tables: a program with its options."""
 
     def __init__(self, key, title, program, options=(), group="peer", server="redis", is_jvm=False,
-                 is_async=False, warm_seconds=0.5, base=None, settings=""):
+                 is_async=False, warm_seconds=0.5, base=None, settings="", is_compared=False, copies=1):
         self.key, self.title, self.program, self.options = key, title, program, list(options)
         # limit, holdfast, redisson, peer, zookeeper (Holdfast on ZooKeeper), or deployed (on several servers)
         self.group = group
@@ -27,6 +27,9 @@ class Row:
         self.is_jvm = is_jvm
         self.is_async = is_async  # its threads are tasks of one thread, so this is also its asynchronous form
         self.warm_seconds = warm_seconds  # before the first figure
+        # Goals compare Holdfast with it, or it is Holdfast or a limit; the others run in fewer rounds.
+        self.is_compared = is_compared or group not in ("peer", "redisson")
+        self.copies = copies  # processes that take turns, a round each
         self.version = None
         self.argv = None
         self.skipped = None  # why it is left out
@@ -45,23 +48,27 @@ def replicated(base, version, pools, title):
                     base=base)
 
 
+# A compiler at run time makes each process differently fast for as long as it lives. One process would therefore be
+# one draw, however many rounds it runs.
+DRAWS = {"is_compared": True, "copies": 10}
+
 ROWS = [
     Row("bare", "bare loop in C", "limits", ["own"], group="limit"),
     Row("pipelined", "pipelined loop in C", "limits", ["pipelined"], group="limit"),
     Row("move", "one script moves the hold, in C", "limits", ["move"], group="limit"),
     Row("holdfast", "Holdfast", "holdfast", group="holdfast"),
-    redisson("redisson4-small", REDISSON_4, "small", "small pools"),
-    redisson("redisson4", REDISSON_4, "default", "defaults"),
+    redisson("redisson4-small", REDISSON_4, "small", "small pools", **DRAWS),
+    redisson("redisson4", REDISSON_4, "default", "defaults", **DRAWS),
     redisson("redisson3-small", REDISSON_3, "small", "small pools"),
     redisson("redisson3", REDISSON_3, "default", "defaults"),
-    Row("rslock", "rslock (Rust)", "rust", is_async=True),
+    Row("rslock", "rslock (Rust)", "rust", is_async=True, is_compared=True),
     Row("redsync-redigo", "redsync, redigo (Go)", "go", ["redsync-redigo"]),
     Row("redsync-goredis", "redsync, go-redis (Go)", "go", ["redsync-goredis"]),
     Row("redislock", "bsm/redislock (Go)", "go", ["redislock"]),
     Row("redis-py", "redis-py, hiredis (Python)", "python", warm_seconds=1),
     Row("redis-semaphore", "redis-semaphore (Node)", "node", ["redis-semaphore"], is_async=True, warm_seconds=3),
     Row("redlock", "redlock (Node)", "node", ["redlock"], is_async=True, warm_seconds=3),
-    Row("curator", "Curator (ZooKeeper)", "curator", server="zookeeper", is_jvm=True, warm_seconds=2),
+    Row("curator", "Curator (ZooKeeper)", "curator", server="zookeeper", is_jvm=True, warm_seconds=2, **DRAWS),
     Row("holdfast-zk", "Holdfast (ZooKeeper)", "holdfast", group="zookeeper", server="zookeeper"),
     Row("zookeeper", "bare loop in C (ZooKeeper)", "zookeeper", group="limit", server="zookeeper"),
     Row("holdfast-cluster", "Holdfast (Cluster)", "holdfast", group="deployed", server="cluster", base="holdfast"),

@@ -151,7 +151,7 @@ def draw_hand_over(figures, path):
     return two_panels(grants, changes, path,
                       "8 threads of one process compete for one lock; client and server share one core",
                       "1 is the rate at which one thread of a bare C loop locks and unlocks a free lock. Bars: median; "
-                      f"thin lines: lowest and highest of {figures.results['options']['rounds']} rounds.")
+                      "thin lines: lowest and highest of all rounds.")
 
 
 def draw_replicas(figures, path):

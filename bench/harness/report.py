@@ -6,6 +6,7 @@ from .figures import ONE_CORE, TWO_CORES, Figure, Figures
 from .goals import check_goals
 from .held import INTERVAL_MS
 from .load import describe
+from .works import PEER_ROUNDS
 
 EACH = "one core each"
 
@@ -253,8 +254,8 @@ class Report:
                  10: "A Cluster of three masters", 11: "A replica that acknowledges grants"}
         machine, options = self.results["machine"], self.results["options"]
         parts = ["# Results of the benchmark",
-                 f"{options['rounds']} interleaved rounds of {options['seconds']:g} s for each figure; "
-                 "medians, with the lowest and the highest in brackets. "
+                 f"{options['rounds']} interleaved rounds of {options['seconds']:g} s for each figure, "
+                 f"{min(options['rounds'], PEER_ROUNDS)} for peers that no goal names; medians, with the lowest and the highest in brackets. "
                  "[The benchmarks' page](../README.md) says how it is measured. Load: "
                  f"{describe(self.results['load'])}.",
                  "## Goals", self.goals_table()]

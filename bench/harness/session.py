@@ -1,4 +1,4 @@
-"""The running peers of one run: started once, stopped while others are measured, measured in turns."""
+"""The running peers of one run: each started once, stopped while others are measured, measured in turns."""
 import os
 import sys
 import time
@@ -182,25 +182,34 @@ class Session:
 
 
 class Cast:
-    """One process for each row, all on the same servers, or through the same proxy."""
+    """The processes of each row, all on the same servers, or through the same proxy."""
 
-    def __init__(self, session, url=None):
+    def __init__(self, session, url=None, copies=1):
         self.session, self.url = session, url
-        self.running = {}
+        self.copies = copies  # of a row, at most
+        self.running = {}  # by row and copy
         session.casts.append(self)
 
+    def copies_of(self, row):
+        return min(row.copies, self.copies)
+
     def start(self, row):
-        """Starts the row's process, warms it up and stops it."""
-        board = Board(self.session.directory, f"{row.key}-{len(self.session.casts)}")
+        for copy in range(self.copies_of(row)):
+            self.start_copy(row, copy)
+
+    def start_copy(self, row, copy):
+        """Starts a process, warms it up and stops it."""
+        board = Board(self.session.directory, f"{row.key}-{copy}-{len(self.session.casts)}")
         process = self.session.spawn(row, (self.url or self.session.server_of(row).url) + row.settings, board)
-        self.running[row.key] = (process, board)
+        self.running[row.key, copy] = (process, board)
         self.session.warm_up(row, process)
         process.pause()
 
     def drop(self, row):
-        process, _ = self.running.pop(row.key, (None, None))
-        if process:
-            process.end()
+        for copy in range(self.copies_of(row)):
+            process, _ = self.running.pop((row.key, copy), (None, None))
+            if process:
+                process.end()
 
     def pin(self, cores):
         for process, _ in self.running.values():
@@ -212,12 +221,12 @@ class Cast:
         self.running = {}
         self.session.casts.remove(self)
 
-    def measure(self, row, command, seconds, monitor=None):
-        """Measures one figure: the peer's answer, and the cost for server and client."""
-        session = self.session
-        if row.key not in self.running:
-            self.start(row)
-        process, board = self.running[row.key]
+    def measure(self, row, command, seconds, monitor=None, number=0):
+        """Measures one figure of this round: the peer's answer, and the cost for server and client."""
+        session, copy = self.session, number % self.copies_of(row)
+        if (row.key, copy) not in self.running:
+            self.start_copy(row, copy)
+        process, board = self.running[row.key, copy]
         server = session.server_of(row)
         process.resume()
         process.ask(f"warm {WARM_SECONDS} {session.names.next()}", WARM_SECONDS + ANSWER_SECONDS)

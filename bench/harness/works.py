@@ -15,6 +15,7 @@ DELAYS_MS = [1, 10]
 DELAY_ROWS = ["bare", "move", "holdfast", "redisson4", "redisson4-small", "rslock", "redislock", "redis-semaphore"]
 STARTS, JVM_STARTS = 15, 5
 START_SECONDS = 60  # a start that takes longer has failed
+PEER_ROUNDS = 5  # of rows that no goal compares with
 QUICK_ROWS = ["bare", "pipelined", "move", "holdfast", "redisson4-small"]
 
 
@@ -87,7 +88,7 @@ class Works:
     def __init__(self, session, rows, options, progress, programs):
         self.session, self.rows, self.options, self.progress = session, rows, options, progress
         self.programs = programs
-        self.cast = Cast(session)
+        self.cast = Cast(session, copies=1 if options.quick else options.rounds)
         self.proxy = self.delayed = None  # the peers that use the proxy
         self.runs, self.held, self.starts, self.pings = [], [], [], []
         self.notes = {}  # (item, row): why there is no figure
@@ -124,13 +125,25 @@ class Works:
             steps += self.plan_held()
         return [step for step in steps if step and (step.work == 0 or step.work in self.options.works)]
 
+    def rounds_of(self, row):
+        return self.options.rounds if row.is_compared else min(self.options.rounds, PEER_ROUNDS)
+
+    def take_turns(self, rows):
+        """The rows of all rounds. Each round begins with another row, so that none gains by its place."""
+        for number in range(self.options.rounds):
+            first = number % len(rows)
+            for row in rows[first:] + rows[:first]:
+                if number < self.rounds_of(row):
+                    self.progress.detail(f"round {number + 1} of {self.rounds_of(row)}, {row.title}")
+                    yield number, row
+
     def figure_seconds(self, row, monitored=True):
         seconds = self.options.seconds + WARM_SECONDS + OVERHEAD_SECONDS + (0.2 if row.is_jvm else 0)
         sample = MONITOR_SECONDS + WARM_SECONDS + OVERHEAD_SECONDS if monitored and row.server == "redis" else 0
-        return seconds * self.options.rounds + sample
+        return seconds * self.rounds_of(row) + sample
 
     def plan_start_up(self):
-        seconds = sum(warm_up_seconds(row) for row in self.live_rows())
+        seconds = sum(warm_up_seconds(row) * self.cast.copies_of(row) for row in self.live_rows())
         return Step(0, "starting the peers and warming them up", seconds, self.start_up)
 
     def plan_item(self, item, mode):
@@ -206,10 +219,8 @@ class Works:
         if self.session.mode != mode:
             self.session.set_mode(mode)
         rows = self.rows_for(item)
-        for number in range(self.options.rounds):
-            for row in rows:
-                self.progress.detail(f"round {number + 1} of {self.options.rounds}, {row.title}")
-                self.add_figure(self.cast, mode, item, row, number, self.options.seconds)
+        for number, row in self.take_turns(rows):
+            self.add_figure(self.cast, mode, item, row, number, self.options.seconds)
         if mode == "one core":
             for row in rows:
                 self.progress.detail(f"commands of {row.title}")
@@ -221,7 +232,8 @@ class Works:
             return
         try:
             answer = self.session.watch.measure(
-                seconds, lambda: cast.measure(row, item.command_for(row), seconds), self.session.new_meter)
+                seconds, lambda: cast.measure(row, item.command_for(row), seconds, number=number),
+                self.session.new_meter)
         except processes.PeerError as error:
             cast.drop(row)
             self.session.note_failure(row, error)
@@ -249,7 +261,7 @@ class Works:
 
     def best_redisson(self):
         """The row with the most grants so far, or the first if there are none."""
-        rows = [row for row in self.live_rows() if row.group == "redisson"]
+        rows = [row for row in self.live_rows() if row.group == "redisson" and row.is_compared]
         grants = {row.key: [run["grants"] for run in self.runs if run["row"] == row.key and run["item"] == "hand-8"]
                   for row in rows}
         return max(rows, key=lambda row: sorted(grants[row.key] or [0])[len(grants[row.key]) // 2], default=None)
@@ -373,13 +385,13 @@ class Works:
             return
         self.proxy.set_ms(delay)
         seconds = self.options.seconds * (1.5 if delay >= 10 else 1)
-        for number in range(self.options.rounds):
-            ping = self.proxy.ping_ms()
-            self.pings.append({"delay_ms": delay, "item": item.key, "round": number, "ms": ping})
-            for row in self.rows_for(item, DELAY_ROWS):
-                self.progress.detail(f"round {number + 1} of {self.options.rounds}, {row.title}")
-                self.add_figure(self.delayed, "one core", item, row, number, seconds,
-                                {"ping_ms": ping}, f"delay-{delay}-")
+        pings = []
+        for number, row in self.take_turns(self.rows_for(item, DELAY_ROWS)):
+            if number == len(pings):
+                pings.append(self.proxy.ping_ms())
+                self.pings.append({"delay_ms": delay, "item": item.key, "round": number, "ms": pings[-1]})
+            self.add_figure(self.delayed, "one core", item, row, number, seconds, {"ping_ms": pings[number]},
+                            f"delay-{delay}-")
         if delay == DELAYS_MS[-1] and item is DELAY_ITEMS[-1]:
             self.delayed.end()
             self.proxy.end()
@@ -395,7 +407,7 @@ class Works:
             return
         for row in self.deployed_rows(kind):
             self.progress.detail(row.title)
-            if row.key not in self.cast.running:
+            if (row.key, 0) not in self.cast.running:
                 self.start_row(row)
 
     def leave_out(self, kind, error):
@@ -409,10 +421,8 @@ class Works:
         if len(rows) < 2:
             return
         self.session.set_mode(mode)
-        for number in range(self.options.rounds):
-            for row in rows:
-                self.progress.detail(f"round {number + 1} of {self.options.rounds}, {row.title}")
-                self.add_figure(self.cast, mode, item, row, number, self.options.seconds, prefix=f"{kind}-")
+        for number, row in self.take_turns(rows):
+            self.add_figure(self.cast, mode, item, row, number, self.options.seconds, prefix=f"{kind}-")
 
     def end_deployed(self, kind):
         for row in self.rows:
