@@ -85,7 +85,7 @@ static inline bool begin_life(struct life *life, const char *url)
 	if (CALL(0, 0,
 	         hf_client_open(url,
 	                        HF_CLIENT(.on_event = ignore_event, .on_log = ignore_line,
-	                                  .command_timeout_ms = 500, .watchdog_ms = 5000,
+	                                  .command_timeout_ms = 1500, .watchdog_ms = 5000,
 	                                  .sync_timeout_ms = life->sync_timeout_ms,
 	                                  .describe = life->describe, .metrics = 1),
 	                        &life->client)))
