@@ -135,12 +135,30 @@ static void take_answer(struct hf__core *core, struct hf__cmd *cmd, const struct
 	answers++;
 }
 
-static void note_owner(const char *text, size_t length, const char *asked)
+/* Whether the library has a connection for this node; it forgets nodes when there are too many. */
+static bool is_known(const struct hf__cluster *cluster, const struct hf__slots_master *master)
+{
+	for (int i = 0; i < cluster->shards; i++)
+		if (cluster->shard[i]->port == master->port &&
+		    strcmp(cluster->shard[i]->host, master->host) == 0)
+			return true;
+	return false;
+}
+
+/* A redirection counts if there was room for its node. */
+static void note_owner(const struct hf__cluster *cluster, const char *text, size_t length,
+                       const char *asked)
 {
 	struct hf__slots_redirection read;
 
-	if (hf__slots_read_redirection(text, length, &read) && !read.asks && nodes < MOST_NODES)
+	if (!hf__slots_read_redirection(text, length, &read) || read.asks)
+		return;
+	if (!read.to.host[0])
+		snprintf(read.to.host, sizeof read.to.host, "%s", asked);
+	if (is_known(cluster, &read.to))
 		give(&view, read.slot, read.slot, find_node(&read.to, asked));
+	else
+		CHECK(cluster->shards == HF__SHARDS_MAX);
 }
 
 /* The reply to a command in flight: it is answered exactly once, unless it is another error. */
@@ -159,7 +177,7 @@ static void redirect(struct hf__redis *redis, struct hf__lock *lock, const char 
 	conn->port.unanswered++;
 	if (hf__cluster_redirect(conn, &cmd, text, length, 0, &again)) {
 		CHECK(!again && answers == 1 && (outcome == HF__NOT_NOW || outcome == HF__UNSENT));
-		note_owner(text, length, conn->host);
+		note_owner(redis->cluster, text, length, conn->host);
 	} else {
 		CHECK(answers == 0);
 		hf__input_finish_cmd(conn, &cmd);
@@ -174,7 +192,7 @@ static void refuse(struct hf__redis *redis, struct hf__lock *lock, const char *t
 		return;
 	hf__cluster_note_refusal(conn, text, length, 0);
 	if (hf__map_masters(redis->cluster) > 0)
-		note_owner(text, length, conn->host);
+		note_owner(redis->cluster, text, length, conn->host);
 }
 
 /* ---- answers ---- */
@@ -403,7 +421,7 @@ static void take_item(struct hf__redis *redis, struct hf__lock *const *lock, con
 	check_lock(redis, lock[1]);
 }
 
-/* Items end with NUL. More nodes than a cluster has room for are not modelled. */
+/* Items end with NUL. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct hf_client *client = get_client("redis+cluster://127.0.0.1:1");
@@ -424,7 +442,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	hf__core_reroute(redis->core, 0);
 	nodes = 0;
 	memset(&view, 0, sizeof view);
-	for (size_t length; at < end && nodes < 100; at += length + 1) {
+	for (size_t length; at < end && nodes < MOST_NODES - HF__SHARDS_MAX; at += length + 1) {
 		length = strnlen(at, (size_t)(end - at));
 		if (length > 0)
 			take_item(redis, lock, at, length);
