@@ -219,7 +219,7 @@ static struct hf__answer cut_rows(const char *text, size_t length, struct rows *
 
 	ret_rows->text[0] = text;
 	ret_rows->length[0] = first;
-	ret_rows->text[1] = text + first + 1;
+	ret_rows->text[1] = space ? space + 1 : text;
 	ret_rows->length[1] = space ? length - first - 1 : 0;
 	return (struct hf__answer){
 		.outcome = HF__DONE, .rows = space ? 2 : 1, .row = read_row, .source = ret_rows};
