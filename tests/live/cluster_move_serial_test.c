@@ -220,18 +220,18 @@ static void kinds_with_several_keys_outlast_an_open_slot(void **state)
 	int slot = test_slot("left open for all kinds");
 	int from = test_cluster_owner(cluster, slot);
 	int to = another_master(from);
-	struct crowd *crowd = begin_crowd(slot, 3000);
+	struct crowd *crowd = begin_crowd(slot, 4500);
 	(void)state;
 	await_all(crowd);
 	test_cluster_open_slot(cluster, slot, from, to);
 	uint64_t before = stats_of(crowd->one).commands + stats_of(crowd->two).commands;
-	let_pass(4000);
+	let_pass(5000);
 	/* Nobody asks without a pause. */
 	assert_true(stats_of(crowd->one).commands + stats_of(crowd->two).commands - before < 1000);
 	for (int i = 0; i < ROWS; i++)
 		assert_int_equal(hf_lock_state(crowd->mine[i], NULL), HF_HELD);
 	test_cluster_move_keys(cluster, slot, from, to);
-	let_pass(4000);
+	let_pass(5000);
 	/*
 	 * Keys that were created again at the source meanwhile would keep the slot from being
 	 * closed.

@@ -108,12 +108,17 @@ static void waiters_of_alternating_clients_are_served_as_they_came(void **state)
 	char owner[MANY][128];
 
 	struct rivals *rivals = begin(state, 0);
+	long long began_at = test_now_ms();
 	ASSERT_OK(hf_lock_acquire(rivals->mine, NULL));
 	queue_all(rivals, NULL, waiter, owner);
 	ASSERT_OK(hf_lock_release(rivals->mine));
 	expect_order(waiter, owner, 0);
-	/* No waiter asked out of turn: two asks to join the queue and one when its turn came. */
-	ASSERT_BETWEEN(stats_of(rivals->two).attempts, MANY / 2 * 2, MANY / 2 * 3);
+	/*
+	 * No waiter asked out of turn: two asks to join the queue and one when its turn came. On a
+	 * busy machine this takes so long that they poll: after 2.4 s at the earliest.
+	 */
+	long long polls = (test_now_ms() - began_at) / 2400;
+	ASSERT_BETWEEN(stats_of(rivals->two).attempts, MANY / 2 * 2, MANY / 2 * (3 + polls));
 	end(rivals);
 }
 
