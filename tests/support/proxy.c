@@ -466,11 +466,28 @@ void proxy_strand(struct proxy *proxy, bool reset_clients)
 	cut(proxy, reset_clients ? STRAND_AND_RESET : STRAND_SILENTLY);
 }
 
-/* The server has executed all of it once it has read the end and closed its side. */
+/* Reads until the server has closed its side. False: it does not do that in time. */
+static bool await_end(int fd)
+{
+	char ignored[4096];
+	struct pollfd polled = {.fd = fd, .events = POLLIN};
+	long long ends_at = test_now_ms() + STOP_TIMEOUT_MS, now;
+	while ((now = test_now_ms()) < ends_at)
+		if (poll(&polled, 1, (int)(ends_at - now)) > 0 &&
+		    recv(fd, ignored, sizeof ignored, 0) <= 0)
+			return true;
+	return false;
+}
+
+/*
+ * The server has executed all of it once it has read the end and closed its side. If the client had
+ * ended the connection before, there is nothing to wait for: a ZooKeeper server never closes some
+ * of those that it accepted while it was starting.
+ */
 static void deliver(struct link *link)
 {
 	struct flow *requests = &link->flows[0];
-	char ignored[4096];
+	bool was_shut = requests->is_shut;
 	while (requests->first) {
 		struct chunk *chunk = requests->first;
 		if (send(link->upstream, chunk->bytes + chunk->at, chunk->size - chunk->at,
@@ -479,9 +496,8 @@ static void deliver(struct link *link)
 		remove_first(requests);
 	}
 	(void)shutdown(link->upstream, SHUT_WR);
-	while (recv(link->upstream, ignored, sizeof ignored, 0) > 0)
-		continue;
-	free_link(link, false);
+	bool is_ended = was_shut || await_end(link->upstream);
+	free_link(link, !is_ended);
 }
 
 void proxy_deliver_stranded(struct proxy *proxy)

@@ -51,7 +51,8 @@ void proxy_cut(struct proxy *proxy);
  * Leaves the present connections to the server as they are: nothing passes, not even their end.
  * Their clients hear nothing either, or get an RST. New connections work. Returns when it is done.
  * Requests that are held stay with the proxy, and can be delivered late, each on the connection it
- * was sent on; that returns when the server has executed them and the connections have ended.
+ * was sent on; that returns when the server has executed them and the connections have ended, or
+ * when the server does not end one of them for a long time.
  */
 void proxy_strand(struct proxy *proxy, bool reset_clients);
 void proxy_deliver_stranded(struct proxy *proxy);
