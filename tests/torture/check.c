@@ -14,6 +14,7 @@
 
 const char *const rule_names[RULES] = {
 	"exclusion",
+	"nobody passes a gate that is shut",
 	"tokens grow",
 	"counts are exact",
 	"levels are exact",
@@ -38,10 +39,7 @@ const char *const rule_names[RULES] = {
 };
 
 const char *const judged_names[JUDGED] = {
-	"rounds with counts",
-	"levels",
-	"cancelled calls",
-	"extensions",
+	"rounds with counts", "levels", "cancelled calls", "extensions", "passes of gates",
 };
 
 /* ---- exclusion ---- */
@@ -239,6 +237,8 @@ static void check_tokens(struct sweep *sweep, int resource, struct point *points
 static int64_t occupied_until(const struct sweep *sweep, const struct hold *hold)
 {
 	int64_t lease = sweep->record->head->lease_ns;
+	if (hold->flags & PASSES)
+		return 0;
 	if (hold->released_at && hold->release_code == 0)
 		return hold->released_at;
 	if (hold->released_at)
@@ -402,6 +402,7 @@ static void check_resources(struct sweep *sweep)
 		if (!sweep->record->head->resource[i].capacity)
 			continue;
 		check_exclusion(sweep, i, points);
+		check_gate(sweep, i);
 		check_tokens(sweep, i, points);
 		check_waits(sweep, i, spans);
 	}

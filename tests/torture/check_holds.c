@@ -77,7 +77,8 @@ static void check_forced(struct sweep *sweep, const struct hold *hold)
 
 static void check_replicas(struct sweep *sweep, const struct hold *hold)
 {
-	for (size_t i = 0; i < sweep->faults && hold->granted_at; i++) {
+	bool is_grant = hold->granted_at && !(hold->flags & (DRAINS | SHUTS | PASSES));
+	for (size_t i = 0; i < sweep->faults && is_grant; i++) {
 		const struct fault *fault = &sweep->fault[i];
 		if ((fault->effects & STOPS_REPLICAS) && hold->asked_at > fault->stopped_at &&
 		    hold->granted_at < fault->continuing_at)

@@ -18,9 +18,10 @@
 
 static void start_member(struct crew *crew, struct member *member)
 {
-	char number[16], threads[16], replicas[16], seed[32], mutant[16], red_mutant[16];
+	char number[16], place[16], threads[16], replicas[16], seed[32], mutant[16], red_mutant[16];
 	member->number = ++crew->started;
 	(void)snprintf(number, sizeof number, "%d", member->number);
+	(void)snprintf(place, sizeof place, "%d", (int)(member - crew->member));
 	(void)snprintf(threads, sizeof threads, "%d", crew->threads);
 	(void)snprintf(replicas, sizeof replicas, "%d", crew->site->replicas);
 	(void)snprintf(seed, sizeof seed, "%llu",
@@ -35,6 +36,7 @@ static void start_member(struct crew *crew, struct member *member)
 	                      urls,
 	                      crew->site->user,
 	                      number,
+	                      place,
 	                      threads,
 	                      replicas,
 	                      seed,

@@ -6,10 +6,7 @@
 
 #include "support/chance.h"
 #include "support/check.h"
-#include "torture/use.h"
-
-/* How long it may take to open something after a fault. */
-#define OPEN_MS 10000
+#include "torture/gate.h"
 
 /* How often the sparse lock is asked for. */
 #define SPARSE_MS 2000
@@ -114,7 +111,11 @@ static void *run_hand(void *arg)
 	while (!hand_is_round_over(hand)) {
 		const struct handle *handle = next_handle(hand);
 		bool is_lock = handle->thing->sort == THING_LOCK;
-		if (handle->latch)
+		if (hand->gate)
+			gate_keep(hand);
+		else if (handle->thing->sort == THING_GATE)
+			gate_wait(hand, handle);
+		else if (handle->latch)
 			count_down(hand, handle);
 		else if (handle->thing->covers == BIT(SHARED_0) && hand_chance(hand, 20))
 			force_release(hand, handle);
@@ -130,7 +131,7 @@ static void *run_hand(void *arg)
 static bool open_thing(const struct worker *worker, const struct thing *thing,
                        struct handle *ret_handle)
 {
-	int64_t ends_at = record_now() + OPEN_MS * MS;
+	int64_t ends_at = record_now() + LEFT_MS * MS;
 	int rc;
 	while ((rc = thing_open(thing, worker->client, worker->clients, ret_handle)) &&
 	       rc != HF_ENOTSUP && record_now() < ends_at)
@@ -164,6 +165,14 @@ static void open_lasting(struct hand *hand, int offset, struct handle *ret_handl
 	(void)open_thing(worker, is_red ? long_red : &long_things[which], ret_handle);
 }
 
+static void find_gate(struct hand *hand)
+{
+	uint64_t covers = BIT(GATE_0 + hand->worker->options->place % GATES);
+	for (int i = 0; i < hand->handles; i++)
+		if (hand->handle[i].thing->covers == covers)
+			hand->gate = &hand->handle[i];
+}
+
 /* Each is on the client of its server. */
 static void open_members(struct hand *hand)
 {
@@ -192,6 +201,8 @@ void hand_start_all(struct worker *worker)
 			open_lasting(hand, 0, &hand->lasting);
 		if (i == 1)
 			(void)open_thing(worker, &sparse_thing, &hand->sparse);
+		if (i == 2)
+			find_gate(hand);
 	}
 	for (int i = 0; i < threads; i++)
 		if (pthread_create(&worker->hands[i].thread, NULL, run_hand, &worker->hands[i]))

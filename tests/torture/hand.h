@@ -14,6 +14,9 @@
 #define LONGEST_MS 2500
 #define SHORT_MS   600
 
+/* How long a client needs to give up what nobody holds any more, or to recover from a fault. */
+#define LEFT_MS 10000
+
 struct use;
 struct worker;
 
@@ -35,7 +38,8 @@ struct hand {
 	struct handle awaited; /* held for long elsewhere, so that waits for it are cancelled */
 	struct handle sparse;  /* of the thread that asks when those of the other processes do */
 	struct handle member[RED_SERVERS]; /* of MIXED_NAME, where there are red locks */
-	const struct handle *moved;        /* the one that is handed over, among the handles */
+	const struct handle *gate;  /* of the thread that keeps one, among the handles; else NULL */
+	const struct handle *moved; /* the one that is handed over, among the handles */
 	int handles;
 	struct handle handle[THINGS];
 };

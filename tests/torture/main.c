@@ -33,7 +33,7 @@
 #define MS           INT64_C(1000000)
 #define ROUND_MS     20000
 #define PROCESSES    3
-#define THREADS      6
+#define THREADS      7
 #define EVENTS       (UINT64_C(1) << 23)
 #define STALL_MS     150
 #define LEFTOVER_MS  12000
@@ -44,6 +44,7 @@
 #define SESSION_MORE 1500
 #define JAVA_MS      60000
 #define LEAST_GRANTS 100
+#define LAG_MS       500
 
 /* One round, and what the rounds of a site add up to. */
 struct round {
@@ -118,7 +119,8 @@ static void set_counts(struct round *round)
 	open_visit(round, &visit);
 	for (int i = 0; i < THINGS; i++) {
 		struct handle handle;
-		if (thing_open(&things[i], visit.client, visit.clients, &handle))
+		if (things[i].sort == THING_GATE ||
+		    thing_open(&things[i], visit.client, visit.clients, &handle))
 			continue;
 		int rc = 0;
 		if (handle.semaphore)
@@ -166,7 +168,8 @@ static void visit_things(struct round *round)
 	for (int i = 0; i < THINGS; i++) {
 		struct handle handle;
 		int64_t count = -1;
-		if (thing_open(&things[i], visit.client, visit.clients, &handle))
+		if (things[i].sort == THING_GATE ||
+		    thing_open(&things[i], visit.client, visit.clients, &handle))
 			continue;
 		int rc = take_and_return(&handle, &count);
 		if (rc)
@@ -205,9 +208,10 @@ static void begin_record(struct round *round)
 	head->lease_ns = (WATCHDOG_MS + 1500 + session_ms) * MS;
 	head->quiet_ns = QUIET_MS * MS;
 	head->prompt_ns = PROMPT_MS * MS;
-	head->sparse = BIT(SPARSE_0);
+	head->sparse = BIT(SPARSE_0) | BIT(GATE_0) | BIT(GATE_1) | BIT(GATE_2);
 	head->patience_ns = PATIENCE_MS * MS;
 	head->least_grants = LEAST_GRANTS;
+	head->lag_ns = round->site->kind == ZK_ENSEMBLE ? LAG_MS * MS : 0;
 	head->one_master = round->site->kind == SINGLE || round->site->kind == RED;
 	head->resources = RESOURCES;
 	memcpy(head->resource, resources, sizeof resources);
@@ -446,23 +450,24 @@ static int play(const struct plan *plan)
 
 /* ---- the processes that are started ---- */
 
-/* RECORD URLS USER NUMBER THREADS REPLICAS SEED MUTANT RED_MUTANT */
+/* RECORD URLS USER NUMBER PLACE THREADS REPLICAS SEED MUTANT RED_MUTANT */
 static struct worker_options read_options(char **argv)
 {
 	return (struct worker_options){.record = argv[0],
 	                               .urls = argv[1],
 	                               .user = argv[2],
 	                               .number = atoi(argv[3]),
-	                               .threads = atoi(argv[4]),
-	                               .replicas = atoi(argv[5]),
-	                               .seed = strtoull(argv[6], NULL, 10),
-	                               .mutant = atoi(argv[7]),
-	                               .red_mutant = atoi(argv[8])};
+	                               .place = atoi(argv[4]),
+	                               .threads = atoi(argv[5]),
+	                               .replicas = atoi(argv[6]),
+	                               .seed = strtoull(argv[7], NULL, 10),
+	                               .mutant = atoi(argv[8]),
+	                               .red_mutant = atoi(argv[9])};
 }
 
 int main(int argc, char **argv)
 {
-	if (argc == 11 && (strcmp(argv[1], "--worker") == 0 || strcmp(argv[1], "--java") == 0)) {
+	if (argc == 12 && (strcmp(argv[1], "--worker") == 0 || strcmp(argv[1], "--java") == 0)) {
 		struct worker_options options = read_options(argv + 2);
 		return argv[1][2] == 'w' ? run_worker(&options) : run_java(&options);
 	}

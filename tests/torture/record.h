@@ -87,8 +87,10 @@ enum trait {
 	RENEWED = 4,  /* it is renewed until it is released */
 	MAJORITY = 8, /* it is lost only if most of its servers fail */
 	PARTS = 16,   /* it may lose some of its parts, which events report */
+	MOVABLE = 32, /* an extension may end it sooner, and ends its renewal: a permit */
 	DRAINS = 64,  /* nothing undoes it if its outcome is unknown: all permits of a semaphore */
-	MOVABLE = 32  /* an extension may end it sooner, and ends its renewal: a permit */
+	SHUTS = 128,  /* it shuts a gate, which replicas need not acknowledge */
+	PASSES = 256  /* not a hold, but a wait at a gate */
 };
 
 struct resource {
@@ -117,7 +119,8 @@ struct record_head {
 	int64_t lease_ns;  /* the longest time that something stays on a server without its owner */
 	int64_t quiet_ns;  /* a waiter of a free lock is served within this time, */
 	int64_t prompt_ns; /* and within this one if nobody wakes it up by chance: */
-	uint64_t sparse;   /* resources that are wanted rarely, one bit each */
+	uint64_t sparse;   /* the resources that this is about, one bit each */
+	int64_t lag_ns; /* how old a server's answer may be without a fault; 0: it is never old */
 	int64_t patience_ns; /* how late a call may return, because the machine is busy */
 	int least_grants;    /* with fewer grants of the library the round shows nothing */
 	int resources;

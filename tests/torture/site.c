@@ -281,7 +281,7 @@ void site_clear(struct site *site)
 	}
 }
 
-/* Tokens stay, as do counts, and what expires soon. */
+/* Tokens stay, as do counts, gates, and what expires soon. */
 static bool may_stay(struct raw *raw, const char *key)
 {
 	if (strncmp(key, "redisson_lock_token:", 20) == 0)
@@ -290,8 +290,8 @@ static bool may_stay(struct raw *raw, const char *key)
 	                  strncmp(key, "redisson_unlock_latch:", 22) == 0; /* Java's */
 	if (is_request)
 		return raw_integer(raw, "PTTL", key, NULL) != -1;
-	return strcmp(key, "semaphore-0") == 0 || strcmp(key, "permits-0") == 0 ||
-	       strcmp(key, "latch-0") == 0;
+	return strncmp(key, "gate-", 5) == 0 || strcmp(key, "semaphore-0") == 0 ||
+	       strcmp(key, "permits-0") == 0 || strcmp(key, "latch-0") == 0;
 }
 
 static bool node_has_leftover(struct raw *raw, char *ret_text, size_t size)

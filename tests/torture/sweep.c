@@ -148,6 +148,8 @@ static void note_grant(struct sweep *sweep, struct hold *hold, const struct even
 	hold->is_named = event->identity;
 	if (event->share)
 		hold->share = event->share;
+	if (hold->flags & PASSES)
+		return;
 	sweep->verdict->grants++;
 	for (int i = 0; i < RECORD_RESOURCES; i++)
 		sweep->verdict->grants_of[i] += hold->covers >> i & 1;

@@ -108,6 +108,10 @@ bool sweep_is_in_fault(const struct sweep *sweep, int64_t at);
 int64_t sweep_belief_end(const struct sweep *sweep, const struct hold *hold);
 bool sweep_is_belief(const struct sweep *sweep, const struct hold *hold);
 
+/* ---- check_gates.c ---- */
+/* Checks the waits at a resource that holds shut. */
+void check_gate(struct sweep *sweep, int resource);
+
 /* ---- check_counts.c ---- */
 /* Checks what semaphores and latches count at the end. */
 void check_counts(struct sweep *sweep);

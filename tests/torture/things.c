@@ -34,6 +34,9 @@ const struct resource resources[RESOURCES] = {
 	[MEMBER_2] = {"member-2", 1, 0},
 	[MEMBER_3] = {"member-3", 1, 0},
 	[MEMBER_4] = {"member-4", 1, 0},
+	[GATE_0] = {"gate-0", 1, 0},
+	[GATE_1] = {"gate-1", 1, 0},
+	[GATE_2] = {"gate-2", 1, 0},
 };
 
 const struct thing things[THINGS] = {
@@ -61,6 +64,9 @@ const struct thing things[THINGS] = {
 	{THING_SEMAPHORE, "semaphore-0", 0, BIT(SEMAPHORE_0), 1, false, false, NULL, NULL},
 	{THING_PERMITS, "permits-0", 0, BIT(PERMITS_0), 1, false, false, NULL, NULL},
 	{THING_LATCH, "latch-0", 0, BIT(LATCH_0), 1, false, false, NULL, NULL},
+	{THING_GATE, "gate-0", 0, BIT(GATE_0), 1, false, false, NULL, NULL},
+	{THING_GATE, "gate-1", 0, BIT(GATE_1), 1, false, false, NULL, NULL},
+	{THING_GATE, "gate-2", 0, BIT(GATE_2), 1, false, false, NULL, NULL},
 	{THING_LOCK, "shared-0", HF_REENTRANT, BIT(SHARED_0), 1, false, true, NULL, NULL},
 	{THING_LOCK, "shared-0", HF_FENCED, BIT(SHARED_0), 1, false, true, NULL, NULL},
 	{THING_LOCK, "moved-0", HF_REENTRANT, BIT(MOVED_0), 1, false, false, NULL, NULL},
@@ -119,6 +125,15 @@ static int open_red(const struct thing *thing, hf_client *const *clients, hf_loc
 	return rc;
 }
 
+/* There are no latches on ZooKeeper. */
+static int open_gate(const struct thing *thing, hf_client *client, struct handle *ret_handle)
+{
+	int rc = HF_ENOTSUP;
+	if (thing->covers != BIT(GATE_2))
+		rc = hf_latch_open(client, thing->name, &ret_handle->latch);
+	return rc == HF_ENOTSUP ? hf_barrier_open(client, thing->name, &ret_handle->barrier) : rc;
+}
+
 int thing_open(const struct thing *thing, hf_client *const *clients, int count,
                struct handle *ret_handle)
 {
@@ -134,6 +149,7 @@ int thing_open(const struct thing *thing, hf_client *const *clients, int count,
 	case THING_SEMAPHORE:
 		return hf_semaphore_open(clients[0], thing->name, &ret_handle->semaphore);
 	case THING_PERMITS: return hf_permits_open(clients[0], thing->name, &ret_handle->permits);
+	case THING_GATE: return open_gate(thing, clients[0], ret_handle);
 	case THING_LATCH: return hf_latch_open(clients[0], thing->name, &ret_handle->latch);
 	}
 	return HF_ENOTSUP;
@@ -145,4 +161,5 @@ void thing_close(struct handle *handle)
 	hf_semaphore_close(handle->semaphore);
 	hf_permits_close(handle->permits);
 	hf_latch_close(handle->latch);
+	hf_barrier_close(handle->barrier);
 }

@@ -13,7 +13,8 @@ enum sort {
 	THING_RED,
 	THING_SEMAPHORE,
 	THING_PERMITS,
-	THING_LATCH
+	THING_LATCH,
+	THING_GATE /* a latch that opens, or a barrier */
 };
 
 /* Processes that are given this many URLs use red locks, and nothing else. */
@@ -51,6 +52,9 @@ enum {
 	MEMBER_2,
 	MEMBER_3,
 	MEMBER_4,
+	GATE_0,
+	GATE_1,
+	GATE_2,
 	RESOURCES
 };
 
@@ -74,7 +78,7 @@ struct thing {
 	const char *curator;
 };
 
-#define THINGS 23
+#define THINGS 26
 extern const struct thing things[THINGS];
 
 /* Locks that are held for many renewals, by one thread of each process. */
@@ -91,6 +95,9 @@ extern const struct thing sparse_thing;
 #define MIXED_NAME "red-0"
 extern const struct thing member_things[RED_SERVERS];
 
+/* Each process shuts one of these. */
+#define GATES 3
+
 /* A handle of whichever sort. */
 struct handle {
 	const struct thing *thing;
@@ -98,6 +105,7 @@ struct handle {
 	hf_semaphore *semaphore;
 	hf_permits *permits;
 	hf_latch *latch;
+	hf_barrier *barrier;
 };
 
 /* Opens it on the client, a red lock on all clients. Returns 0, or HF_ENOTSUP. */

@@ -11,9 +11,6 @@
 #include "live/shortage.h"
 #include "support/check.h"
 
-/* How long a client needs to give up what nobody holds any more. */
-#define LEFT_MS 10000
-
 /* ---- what the first thread does ---- */
 
 /* While memory is short, one of the next allocations fails, again and again. */

@@ -16,6 +16,7 @@ struct worker_options {
 	const char *urls; /* separated by spaces */
 	const char *user; /* with the password of the same name; empty: the default user */
 	int number;
+	int place; /* among the processes that run at the same time */
 	int threads;
 	int replicas;
 	uint64_t seed;
