@@ -15,6 +15,7 @@
 const char *const rule_names[RULES] = {
 	"exclusion",
 	"nobody passes a gate that is shut",
+	"members enter and leave together",
 	"tokens grow",
 	"counts are exact",
 	"levels are exact",
@@ -39,7 +40,9 @@ const char *const rule_names[RULES] = {
 };
 
 const char *const judged_names[JUDGED] = {
-	"rounds with counts", "levels", "cancelled calls", "extensions", "passes of gates",
+	[JUDGED_COUNTS] = "rounds with counts", [JUDGED_LEVELS] = "levels",
+	[JUDGED_CANCELS] = "cancelled calls",   [JUDGED_EXTENSIONS] = "extensions",
+	[JUDGED_PASSES] = "passes of gates",    [JUDGED_MEETINGS] = "entries of double barriers",
 };
 
 /* ---- exclusion ---- */
@@ -417,6 +420,7 @@ bool check_record(const struct record *record, struct verdict *verdict)
 	check_resources(&sweep);
 	check_counts(&sweep);
 	check_levels(&sweep);
+	check_meetings(&sweep);
 	check_all_seen(&sweep);
 	check_losses(&sweep);
 	check_activity(&sweep);

@@ -7,6 +7,7 @@
 enum check_rule {
 	RULE_EXCLUSION, /* more is held than there is */
 	RULE_PASSED,    /* a wait at a gate ended while the gate was shut */
+	RULE_TOGETHER,  /* a member of a double barrier entered or left without the others */
 	RULE_TOKEN,     /* a token is not greater than that of the grant before */
 	RULE_COUNT,     /* a count at the end differs from what the calls did */
 	RULE_LEVELS,    /* a hold has other levels on the server than its owner has acquired */
@@ -40,6 +41,7 @@ enum judged {
 	JUDGED_CANCELS,
 	JUDGED_EXTENSIONS, /* that succeeded */
 	JUDGED_PASSES,     /* waits at gates that ended with success */
+	JUDGED_MEETINGS,   /* members of double barriers that entered */
 	JUDGED
 };
 

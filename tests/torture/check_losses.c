@@ -5,27 +5,10 @@
 
 #include <inttypes.h>
 
-/* A fault that is shorter than this leaves time to renew a hold. */
-#define SHORT INT64_C(500000000)
-
 /* A loss that is reported this long before valid-until is not the end of the lease. */
 #define EARLY INT64_C(100000000)
 
 /* ---- whether it had to be lost ---- */
-
-/* How long faults lasted, in all, between the two times; data is lost in no time. */
-static int64_t time_in_faults(const struct sweep *sweep, int64_t begin, int64_t end)
-{
-	int64_t sum = 0;
-	for (size_t i = 0; i < sweep->faults; i++) {
-		const struct fault *fault = &sweep->fault[i];
-		int64_t from = fault->begin > begin ? fault->begin : begin;
-		int64_t to = fault->end < end ? fault->end : end;
-		if (to >= from)
-			sum += fault->effects & LOSES_DATA ? SHORT : to - from;
-	}
-	return sum;
-}
 
 /* The longest time without a fault between the two times. */
 static int64_t longest_calm(const struct sweep *sweep, int64_t begin, int64_t end)
@@ -60,7 +43,7 @@ static bool could_be_renewed(const struct sweep *sweep, const struct hold *hold)
 	if (sweep_is_forced(sweep, hold->covers, hold->granted_at - sweep->record->head->lease_ns,
 	                    hold->lost_at))
 		return false;
-	return time_in_faults(sweep, from, hold->lost_at) < SHORT ||
+	return sweep_time_in_faults(sweep, from, hold->lost_at) < SHORT_FAULT ||
 	       (longest_calm(sweep, due_at, hold->lost_at) >= watchdog / 2 &&
 	        !sweep_has_fault(sweep, from, hold->lost_at, LOSES_DATA));
 }

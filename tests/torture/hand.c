@@ -7,6 +7,7 @@
 #include "support/chance.h"
 #include "support/check.h"
 #include "torture/gate.h"
+#include "torture/meeting.h"
 
 /* How often the sparse lock is asked for. */
 #define SPARSE_MS 2000
@@ -105,25 +106,30 @@ static const struct handle *next_handle(struct hand *hand)
 	return hand->sparse.lock ? await_sparse(hand) : choose(hand);
 }
 
+static void use_something(struct hand *hand)
+{
+	const struct handle *handle = next_handle(hand);
+	bool is_lock = handle->thing->sort == THING_LOCK;
+	if (handle->thing->sort == THING_GATE)
+		gate_wait(hand, handle);
+	else if (handle->latch)
+		count_down(hand, handle);
+	else if (handle->thing->covers == BIT(SHARED_0) && hand_chance(hand, 20))
+		force_release(hand, handle);
+	else if (is_lock && handle != &hand->sparse && hand_chance(hand, 30))
+		look(hand, handle);
+	else
+		use_handle(hand, handle);
+}
+
 static void *run_hand(void *arg)
 {
 	struct hand *hand = arg;
-	while (!hand_is_round_over(hand)) {
-		const struct handle *handle = next_handle(hand);
-		bool is_lock = handle->thing->sort == THING_LOCK;
-		if (hand->gate)
+	while (!hand_is_round_over(hand))
+		if (!hand->gate)
+			use_something(hand);
+		else if (!meeting_attend(hand))
 			gate_keep(hand);
-		else if (handle->thing->sort == THING_GATE)
-			gate_wait(hand, handle);
-		else if (handle->latch)
-			count_down(hand, handle);
-		else if (handle->thing->covers == BIT(SHARED_0) && hand_chance(hand, 20))
-			force_release(hand, handle);
-		else if (is_lock && handle != &hand->sparse && hand_chance(hand, 30))
-			look(hand, handle);
-		else
-			use_handle(hand, handle);
-	}
 	return NULL;
 }
 

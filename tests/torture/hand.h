@@ -38,6 +38,7 @@ struct hand {
 	struct handle awaited; /* held for long elsewhere, so that waits for it are cancelled */
 	struct handle sparse;  /* of the thread that asks when those of the other processes do */
 	struct handle member[RED_SERVERS]; /* of MIXED_NAME, where there are red locks */
+	int64_t meeting;                   /* the number of the last one that it attended */
 	const struct handle *gate;  /* of the thread that keeps one, among the handles; else NULL */
 	const struct handle *moved; /* the one that is handed over, among the handles */
 	int handles;

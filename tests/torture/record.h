@@ -90,7 +90,8 @@ enum trait {
 	MOVABLE = 32, /* an extension may end it sooner, and ends its renewal: a permit */
 	DRAINS = 64,  /* nothing undoes it if its outcome is unknown: all permits of a semaphore */
 	SHUTS = 128,  /* it shuts a gate, which replicas need not acknowledge */
-	PASSES = 256  /* not a hold, but a wait at a gate */
+	PASSES = 256, /* not a hold, but a wait at a gate */
+	MEETS = 512   /* a member of the double barrier whose number is its token */
 };
 
 struct resource {

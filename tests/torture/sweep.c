@@ -56,6 +56,19 @@ bool sweep_has_fault(const struct sweep *sweep, int64_t begin, int64_t end, int 
 	return false;
 }
 
+int64_t sweep_time_in_faults(const struct sweep *sweep, int64_t begin, int64_t end)
+{
+	int64_t sum = 0;
+	for (size_t i = 0; i < sweep->faults; i++) {
+		const struct fault *fault = &sweep->fault[i];
+		int64_t from = fault->begin > begin ? fault->begin : begin;
+		int64_t to = fault->end < end ? fault->end : end;
+		if (to >= from)
+			sum += fault->effects & LOSES_DATA ? SHORT_FAULT : to - from;
+	}
+	return sum;
+}
+
 bool sweep_is_in_fault(const struct sweep *sweep, int64_t at)
 {
 	for (size_t i = 0; i < sweep->faults; i++) {
@@ -148,7 +161,7 @@ static void note_grant(struct sweep *sweep, struct hold *hold, const struct even
 	hold->is_named = event->identity;
 	if (event->share)
 		hold->share = event->share;
-	if (hold->flags & PASSES)
+	if (hold->flags & (PASSES | MEETS))
 		return;
 	sweep->verdict->grants++;
 	for (int i = 0; i < RECORD_RESOURCES; i++)
@@ -252,6 +265,7 @@ static void note_ask(struct hold *hold, const struct event *event)
 	hold->share = event->share;
 	hold->process = event->process;
 	hold->flags = event->flags;
+	hold->token = event->token;
 }
 
 static void note_call(struct sweep *sweep, const struct event *event)

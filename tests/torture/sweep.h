@@ -104,6 +104,12 @@ const struct name *sweep_find(const struct sweep *sweep, uint64_t identity, size
 
 bool sweep_is_in_fault(const struct sweep *sweep, int64_t at);
 
+/* A fault that is shorter than this leaves time to renew a hold. */
+#define SHORT_FAULT INT64_C(500000000)
+
+/* How long faults lasted, in all, between the two times; data is lost in no time. */
+int64_t sweep_time_in_faults(const struct sweep *sweep, int64_t begin, int64_t end);
+
 /* When the owner stopped believing that it holds the lock; not after granted_at if it never did. */
 int64_t sweep_belief_end(const struct sweep *sweep, const struct hold *hold);
 bool sweep_is_belief(const struct sweep *sweep, const struct hold *hold);
@@ -111,6 +117,10 @@ bool sweep_is_belief(const struct sweep *sweep, const struct hold *hold);
 /* ---- check_gates.c ---- */
 /* Checks the waits at a resource that holds shut. */
 void check_gate(struct sweep *sweep, int resource);
+
+/* ---- check_meetings.c ---- */
+/* Checks the members of double barriers. */
+void check_meetings(struct sweep *sweep);
 
 /* ---- check_counts.c ---- */
 /* Checks what semaphores and latches count at the end. */

@@ -37,6 +37,7 @@ const struct resource resources[RESOURCES] = {
 	[GATE_0] = {"gate-0", 1, 0},
 	[GATE_1] = {"gate-1", 1, 0},
 	[GATE_2] = {"gate-2", 1, 0},
+	[MEETING_0] = {"meeting", 0, 0},
 };
 
 const struct thing things[THINGS] = {

@@ -55,6 +55,7 @@ enum {
 	GATE_0,
 	GATE_1,
 	GATE_2,
+	MEETING_0,
 	RESOURCES
 };
 

@@ -40,6 +40,7 @@ static inline int begin(void **state)
 	head->watchdog_ns = 3000 * MS;
 	head->lease_ns = 3000 * MS;
 	head->quiet_ns = 2000 * MS;
+	head->prompt_ns = 1000 * MS;
 	head->patience_ns = 1000 * MS;
 	head->resources = 4;
 	head->resource[0] = (struct resource){"lock", 1, 0};
