@@ -46,7 +46,7 @@ static void fire(const struct cancel *cancel)
 
 void cancel_fire_due(struct worker *worker)
 {
-	for (int i = 0; i < worker->options->threads; i++) {
+	for (int i = 0; i < worker->threads; i++) {
 		struct cancel *cancel = &worker->hands[i].cancel;
 		pthread_mutex_lock(&cancel->mutex);
 		if (cancel->token && record_now() >= cancel->due_at) {

@@ -31,6 +31,7 @@ const char *const rule_names[RULES] = {
 	"calls return by their deadlines",
 	"calls return",
 	"released holds are gone",
+	"a closed client has nothing",
 	"a hold ends when another is granted",
 	"a hold ends when it is forced away",
 	"a majority is enough",
@@ -40,9 +41,13 @@ const char *const rule_names[RULES] = {
 };
 
 const char *const judged_names[JUDGED] = {
-	[JUDGED_COUNTS] = "rounds with counts", [JUDGED_LEVELS] = "levels",
-	[JUDGED_CANCELS] = "cancelled calls",   [JUDGED_EXTENSIONS] = "extensions",
-	[JUDGED_PASSES] = "passes of gates",    [JUDGED_MEETINGS] = "entries of double barriers",
+	[JUDGED_COUNTS] = "rounds with counts",
+	[JUDGED_LEVELS] = "levels",
+	[JUDGED_CANCELS] = "cancelled calls",
+	[JUDGED_EXTENSIONS] = "extensions",
+	[JUDGED_PASSES] = "passes of gates",
+	[JUDGED_MEETINGS] = "entries of double barriers",
+	[JUDGED_CLOSED] = "calls of closed clients",
 };
 
 /* ---- exclusion ---- */
@@ -236,22 +241,29 @@ static void check_tokens(struct sweep *sweep, int resource, struct point *points
 
 /* ---- waiters ---- */
 
+/* The call was refused in a way that leaves nothing on the servers. */
+static bool has_given_up(const struct hold *hold)
+{
+	return hold->refused_at && (hold->code == HF_EBUSY || hold->code == HF_ETIMEDOUT ||
+	                            hold->code == HF_ECANCELLED);
+}
+
 /* Until when something of this acquisition may be on the servers; 0: nothing ever was. */
 static int64_t occupied_until(const struct sweep *sweep, const struct hold *hold)
 {
-	int64_t lease = sweep->record->head->lease_ns;
-	if (hold->flags & PASSES)
+	int64_t lease = sweep->record->head->lease_ns, gone_at = sweep_gone_at(sweep, hold);
+	if ((hold->flags & PASSES) || (!hold->released_at && has_given_up(hold)))
 		return 0;
-	if (hold->released_at && hold->release_code == 0)
-		return hold->released_at;
+	if (gone_at)
+		return gone_at;
+	if (hold->closed_at)
+		return hold->closed_at + lease;
 	if (hold->released_at)
 		return hold->released_at + lease;
 	if (hold->granted_at)
 		return hold->until + lease;
 	if (!hold->refused_at)
 		return sweep->process[hold->process].killed_at + lease;
-	if (hold->code == HF_EBUSY || hold->code == HF_ETIMEDOUT || hold->code == HF_ECANCELLED)
-		return 0;
 	if (hold->flags & DRAINS)
 		return FOREVER;
 	return hold->refused_at + lease;
@@ -365,15 +377,15 @@ static void check_seen(struct sweep *sweep, const struct event *event)
 	for (size_t i = 0; i < count; i++) {
 		const struct hold *hold = &sweep->hold[name[i].hold];
 		int64_t from = hold->granted_at - sweep->record->head->lease_ns;
-		if (!hold->released_at || hold->release_code || hold->released_at >= event->until ||
+		int64_t gone_at = sweep_gone_at(sweep, hold);
+		if (!gone_at || gone_at >= event->until ||
 		    sweep_has_fault(sweep, from, event->at, LOSES_DATA | KEEPS_REQUESTS))
 			continue;
 		sweep_violate(sweep, RULE_GHOST,
-		              "%s: the hold of %.6f s was released at %.6f s, and is on the server "
+		              "%s: the hold of %.6f s was released by %.6f s, and is on the server "
 		              "at %.6f s",
 		              sweep_name(sweep, hold), sweep_seconds(sweep, hold->granted_at),
-		              sweep_seconds(sweep, hold->released_at),
-		              sweep_seconds(sweep, event->at));
+		              sweep_seconds(sweep, gone_at), sweep_seconds(sweep, event->at));
 	}
 }
 
@@ -423,11 +435,13 @@ bool check_record(const struct record *record, struct verdict *verdict)
 	check_meetings(&sweep);
 	check_all_seen(&sweep);
 	check_losses(&sweep);
+	check_closings(&sweep);
 	check_activity(&sweep);
 	for (uint32_t i = 1; i <= sweep.holds; i++) {
 		const struct hold *hold = &sweep.hold[i];
 		check_loss(&sweep, hold);
 		check_hold(&sweep, hold);
+		check_closed(&sweep, hold);
 		if (hold->granted_at && sweep_is_in_fault(&sweep, hold->granted_at))
 			verdict->grants_in_faults++;
 	}

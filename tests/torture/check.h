@@ -23,6 +23,7 @@ enum check_rule {
 	RULE_DEADLINE,   /* a call returned after its deadline */
 	RULE_RETURN,     /* a call never returned */
 	RULE_GHOST,      /* a hold was on the server after its release had succeeded */
+	RULE_CLOSED,     /* a client that was closed held or reported something */
 	RULE_OUTLIVED,   /* a hold lasted on after somebody else was granted the lock */
 	RULE_FORCED,     /* a hold lasted on after this process had forced its release */
 	RULE_MINORITY,   /* a hold of most servers was lost although few of them failed */
@@ -42,6 +43,7 @@ enum judged {
 	JUDGED_EXTENSIONS, /* that succeeded */
 	JUDGED_PASSES,     /* waits at gates that ended with success */
 	JUDGED_MEETINGS,   /* members of double barriers that entered */
+	JUDGED_CLOSED,     /* calls that a closed client answered */
 	JUDGED
 };
 

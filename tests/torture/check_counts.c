@@ -12,7 +12,10 @@ struct range {
 	int64_t low, high;
 };
 
-/* A call that was not answered, or whose process was killed, may have counted or not. */
+/*
+ * A call that was not answered, or whose client was closed or process was killed, may have counted
+ * or not.
+ */
 static struct range expect_countdown(const struct sweep *sweep, int resource)
 {
 	int64_t begun = 0, done = 0, failed = 0;
@@ -22,7 +25,8 @@ static struct range expect_countdown(const struct sweep *sweep, int resource)
 			continue;
 		begun += event->moment == COUNTING;
 		done += event->moment == COUNTED && event->code == 0;
-		failed += event->moment == COUNTED && event->code && event->code != HF_EUNKNOWN;
+		failed += event->moment == COUNTED && event->code && event->code != HF_EUNKNOWN &&
+		          event->code != HF_ECLOSED;
 	}
 	int64_t total = sweep->record->head->resource[resource].total;
 	return (struct range){total - begun + failed, total - done};

@@ -94,9 +94,17 @@ static void check_replicas(struct sweep *sweep, const struct hold *hold)
 
 /* ---- calls ---- */
 
+/* All calls of a client have returned when it is closed. */
+static int64_t call_deadline(const struct hold *hold, int64_t began_at, int64_t deadline)
+{
+	int64_t closed_at = hold->closed_at > began_at ? hold->closed_at : began_at;
+	return hold->closed_at && (!deadline || closed_at < deadline) ? closed_at : deadline;
+}
+
 static void check_return(struct sweep *sweep, const struct hold *hold, int64_t began_at,
                          int64_t deadline, int64_t returned_at)
 {
+	deadline = call_deadline(hold, began_at, deadline);
 	if (!began_at || sweep->process[hold->process].killed_at)
 		return;
 	if (!returned_at)
@@ -135,15 +143,15 @@ static void check_calls(struct sweep *sweep, const struct hold *hold)
 }
 
 /* Nothing that the processes do, and no fault, leads to these. */
-static bool is_impossible(int code)
+static bool is_impossible(const struct hold *hold, int code, int64_t answered_at)
 {
 	switch (code) {
+	case HF_ECLOSED: return !hold->closing_at || answered_at < hold->closing_at;
 	case HF_ENOTHELD:
 	case HF_ECONFLICT:
 	case HF_EDEADLOCK:
 	case HF_EINVAL:
 	case HF_EFORKED:
-	case HF_ECLOSED:
 	case HF_EPROTOCOL:
 	case HF_ETLS:
 	case HF_ENOTSUP: return true;
@@ -157,11 +165,13 @@ static void check_answers(struct sweep *sweep, const struct hold *hold)
 		return;
 	bool is_cancelled = hold->code == HF_ECANCELLED;
 	sweep->verdict->judged[JUDGED_CANCELS] += is_cancelled;
-	if (is_impossible(hold->code) || (is_cancelled && !hold->cancelled_at))
+	if (is_impossible(hold, hold->code, hold->refused_at) ||
+	    (is_cancelled && !hold->cancelled_at))
 		sweep_violate(sweep, RULE_IMPOSSIBLE, "%s: the acquire of %.6f s returned \"%s\"",
 		              sweep_name(sweep, hold), sweep_seconds(sweep, hold->asked_at),
 		              hf_strerror(hold->code));
-	if (is_impossible(hold->release_code) || hold->release_code == HF_ECANCELLED)
+	if (is_impossible(hold, hold->release_code, hold->released_at) ||
+	    hold->release_code == HF_ECANCELLED)
 		sweep_violate(sweep, RULE_IMPOSSIBLE, "%s: the release of %.6f s returned \"%s\"",
 		              sweep_name(sweep, hold), sweep_seconds(sweep, hold->releasing_at),
 		              hf_strerror(hold->release_code));

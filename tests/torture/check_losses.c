@@ -75,7 +75,8 @@ static void check_events(struct sweep *sweep, const struct hold *hold)
 	bool is_finished = sweep->process[hold->process].is_finished;
 	if (!hold->is_named || !hold->released_at || !is_finished)
 		return;
-	if (hold->release_code == HF_ELOST && !hold->losses)
+	/* Nothing is reported of what a closed client had. */
+	if (hold->release_code == HF_ELOST && !hold->losses && !hold->closing_at)
 		sweep_violate(
 			sweep, RULE_SILENT,
 			"%s: no event for the hold of %.6f s, whose release at %.6f s said lost",

@@ -21,7 +21,8 @@ static const char *const moments[] = {
 	[FORCING] = "FORCING",     [FORCED] = "FORCED",         [SEEN] = "seen",
 	[STOPPED] = "stopped",     [CONTINUING] = "continuing", [NAMED] = "named",
 	[TALLIED] = "tallied",     [CANCELLING] = "cancelling", [EXTENDING] = "extending",
-	[EXTENDED] = "extended",   [LEVELS] = "levels",
+	[EXTENDED] = "extended",   [LEVELS] = "levels",         [CLOSING] = "CLOSING",
+	[CLOSED] = "CLOSED",
 };
 
 static int compare_events(const void *one, const void *two)

@@ -46,7 +46,7 @@ static bool open_gate(const struct use *use, bool by_count)
 	int rc = by_count ? hf_latch_count_down(use->handle->latch) : force_open(use);
 	bool is_doubtful = rc == HF_EUNKNOWN;
 	int64_t ends_at = record_now() + LEFT_MS * MS;
-	while (rc && (!hand_is_round_over(use->hand) || record_now() < ends_at)) {
+	while (rc && (!hand_is_over(use->hand) || record_now() < ends_at)) {
 		hand_pause_ms(5);
 		rc = force_open(use);
 		is_doubtful |= rc == HF_EUNKNOWN;
@@ -69,7 +69,7 @@ static int count_down(const struct use *use, int count)
 /* A request whose outcome is unknown may run late, when the gate must not be shut again yet. */
 static void await_late_requests(struct hand *hand)
 {
-	while (hand_is_faulty(hand) && !hand_is_round_over(hand))
+	while (hand_is_faulty(hand) && !hand_is_over(hand))
 		hand_pause_ms(5);
 	hand_pause_ms(LATE_MS);
 }

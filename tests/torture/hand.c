@@ -2,6 +2,7 @@
 #include "torture/hand.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "support/chance.h"
@@ -31,9 +32,10 @@ void hand_pause_ms(int ms)
 	(void)nanosleep(&pause, NULL);
 }
 
-bool hand_is_round_over(const struct hand *hand)
+bool hand_is_over(const struct hand *hand)
 {
-	return atomic_load(&hand->worker->record.head->is_over);
+	const struct worker *worker = hand->worker;
+	return atomic_load(&worker->record.head->is_over) || atomic_load(&worker->is_leaving);
 }
 
 bool hand_is_faulty(const struct hand *hand)
@@ -52,15 +54,31 @@ static void force_release(struct hand *hand, const struct handle *handle)
 	ADD(&use, .moment = FORCED, .code = (int16_t)rc, .until = was_held);
 }
 
-/* Asks the server who holds the lock. On ZooKeeper nobody else knows its name. */
-static void look(struct hand *hand, const struct handle *handle)
+/* Asks the server who holds the lock; false: it did not answer. */
+static bool look(struct hand *hand, const struct handle *handle)
 {
 	struct use use = {.hand = hand};
 	char holder[200] = "";
 	int64_t asked_at = record_now();
-	if (!hand->worker->is_zk && !hf_lock_holder(handle->lock, holder, sizeof holder) && *holder)
+	if (hf_lock_holder(handle->lock, holder, sizeof holder))
+		return false;
+	if (*holder)
 		ADD(&use, .moment = SEEN, .until = asked_at, .covers = handle->thing->covers,
 		    .identity = record_hash(holder));
+	return true;
+}
+
+/* On ZooKeeper only the holder's client knows what the server calls a hold. */
+static bool can_look(const struct hand *hand, const struct handle *handle)
+{
+	return !hand->worker->is_zk && handle->thing->sort == THING_LOCK;
+}
+
+void hand_look_at_all(struct hand *hand)
+{
+	for (int i = 0; i < hand->handles; i++)
+		if (can_look(hand, &hand->handle[i]) && !look(hand, &hand->handle[i]))
+			return;
 }
 
 static void count_down(struct hand *hand, const struct handle *handle)
@@ -84,7 +102,10 @@ static const struct handle *choose(struct hand *hand)
 		return hand->moved;
 	if (hand_chance(hand, 60))
 		return &hand->awaited;
-	return &hand->handle[hand_chance(hand, 3) ? hot : hand_below(hand, hand->handles)];
+	const struct handle *handle =
+		&hand->handle[hand_chance(hand, 3) ? hot : hand_below(hand, hand->handles)];
+	/* Nobody would return a guest's permits of a semaphore, which have no owner. */
+	return handle->semaphore && hand->worker->guest ? hand->moved : handle;
 }
 
 /* Sleeps until it is time for the threads of all processes to ask for the sparse lock. */
@@ -92,7 +113,7 @@ static const struct handle *await_sparse(struct hand *hand)
 {
 	int64_t slot = SPARSE_MS * MS;
 	int64_t next_at = (record_now() / slot + 1) * slot;
-	while (record_now() < next_at - MS && !hand_is_round_over(hand))
+	while (record_now() < next_at - MS && !hand_is_over(hand))
 		hand_pause_ms(1);
 	while (record_now() < next_at)
 		;
@@ -109,15 +130,14 @@ static const struct handle *next_handle(struct hand *hand)
 static void use_something(struct hand *hand)
 {
 	const struct handle *handle = next_handle(hand);
-	bool is_lock = handle->thing->sort == THING_LOCK;
 	if (handle->thing->sort == THING_GATE)
 		gate_wait(hand, handle);
 	else if (handle->latch)
 		count_down(hand, handle);
 	else if (handle->thing->covers == BIT(SHARED_0) && hand_chance(hand, 20))
 		force_release(hand, handle);
-	else if (is_lock && handle != &hand->sparse && hand_chance(hand, 30))
-		look(hand, handle);
+	else if (can_look(hand, handle) && handle != &hand->sparse && hand_chance(hand, 30))
+		(void)look(hand, handle);
 	else
 		use_handle(hand, handle);
 }
@@ -125,7 +145,7 @@ static void use_something(struct hand *hand)
 static void *run_hand(void *arg)
 {
 	struct hand *hand = arg;
-	while (!hand_is_round_over(hand))
+	while (!hand_is_over(hand))
 		if (!hand->gate)
 			use_something(hand);
 		else if (!meeting_attend(hand))
@@ -147,6 +167,20 @@ static bool open_thing(const struct worker *worker, const struct thing *thing,
 	return !rc;
 }
 
+/*
+ * On ZooKeeper each client has to be given the number of permits, and without a connection that
+ * fails. False: it was not possible in time.
+ */
+static bool set_permits(const struct hand *hand, const struct handle *handle)
+{
+	int64_t ends_at = record_now() + LEFT_MS * MS;
+	int rc;
+	while ((rc = hf_permits_try_set(handle->permits, PERMITS, NULL)) &&
+	       record_now() < ends_at && !hand_is_over(hand))
+		hand_pause_ms(5);
+	return !rc;
+}
+
 static void open_handles(struct hand *hand)
 {
 	struct worker *worker = hand->worker;
@@ -154,10 +188,12 @@ static void open_handles(struct hand *hand)
 		struct handle *handle = &hand->handle[hand->handles];
 		if (!open_thing(worker, &things[i], handle))
 			continue;
+		if (worker->is_zk && handle->permits && !set_permits(hand, handle)) {
+			thing_close(handle);
+			continue;
+		}
 		if (handle->thing->covers == BIT(MOVED_0))
 			hand->moved = handle;
-		if (worker->is_zk && handle->permits)
-			(void)hf_permits_try_set(handle->permits, PERMITS, NULL);
 		hand->handles++;
 	}
 }
@@ -187,28 +223,34 @@ static void open_members(struct hand *hand)
 			check_fail("%s: %s", MIXED_NAME, hf_error_detail());
 }
 
+/* Some threads do one thing only. */
+static void assign_task(struct hand *hand, int number)
+{
+	if (number == 0)
+		open_lasting(hand, 0, &hand->lasting);
+	if (number == 1)
+		(void)open_thing(hand->worker, &sparse_thing, &hand->sparse);
+	if (number == 2)
+		find_gate(hand);
+}
+
 void hand_start_all(struct worker *worker)
 {
-	int threads = worker->options->threads;
+	int threads = worker->threads;
 	worker->hands = check_alloc(sizeof(struct hand) * (size_t)threads);
 	for (int i = 0; i < threads; i++) {
 		struct hand *hand = &worker->hands[i];
 		hand->worker = worker;
 		pthread_mutex_init(&hand->cancel.mutex, NULL);
-		hand->random =
-			(worker->options->seed + (uint64_t)i + 1) * UINT64_C(0x9e3779b97f4a7c15) |
-			1;
+		uint64_t number = worker->options->seed + (uint64_t)worker->guest * 16;
+		hand->random = (number + (uint64_t)i + 1) * UINT64_C(0x9e3779b97f4a7c15) | 1;
 		if (hf_owner_new(&hand->owner))
 			check_fail("no memory for an owner");
 		open_handles(hand);
 		open_members(hand);
 		open_lasting(hand, 1, &hand->awaited);
-		if (i == 0)
-			open_lasting(hand, 0, &hand->lasting);
-		if (i == 1)
-			(void)open_thing(worker, &sparse_thing, &hand->sparse);
-		if (i == 2)
-			find_gate(hand);
+		if (!worker->guest)
+			assign_task(hand, i);
 	}
 	for (int i = 0; i < threads; i++)
 		if (pthread_create(&worker->hands[i].thread, NULL, run_hand, &worker->hands[i]))
@@ -217,7 +259,7 @@ void hand_start_all(struct worker *worker)
 
 void hand_end_all(struct worker *worker)
 {
-	for (int i = 0; i < worker->options->threads; i++) {
+	for (int i = 0; i < worker->threads; i++) {
 		struct hand *hand = &worker->hands[i];
 		(void)pthread_join(hand->thread, NULL);
 		for (int j = 0; j < hand->handles; j++)
@@ -229,4 +271,5 @@ void hand_end_all(struct worker *worker)
 		thing_close(&hand->sparse);
 		hf_owner_free(hand->owner);
 	}
+	free(worker->hands);
 }

@@ -3,6 +3,7 @@
 #define TESTS_TORTURE_HAND_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "torture/things.h"
 #include "torture/worker.h"
@@ -58,17 +59,25 @@ struct worker {
 	hf_client *client[RED_SERVERS];
 	struct line line[RED_SERVERS];
 	bool is_zk;
+	int threads;
 	struct hand *hands;
+	pthread_t guests;       /* the thread that has guests */
+	uint16_t guest;         /* of a guest: the number of its clients in events; else 0 */
+	atomic_bool is_leaving; /* the threads are to finish before the round is over */
 };
 
 /* By chance: a number from 0 to below the limit, and true once in this many calls. */
 int hand_below(struct hand *hand, int limit);
 bool hand_chance(struct hand *hand, int many);
 bool hand_is_faulty(const struct hand *hand);
-bool hand_is_round_over(const struct hand *hand);
+/* Whether the thread is to finish. */
+bool hand_is_over(const struct hand *hand);
 void hand_pause_ms(int ms);
 
-/* Start the threads of the process, and end them after the round. */
+/* Asks the server who holds each lock, until it does not answer. */
+void hand_look_at_all(struct hand *hand);
+
+/* Start the threads of the worker, and end them when they are over. */
 void hand_start_all(struct worker *worker);
 void hand_end_all(struct worker *worker);
 

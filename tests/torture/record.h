@@ -45,7 +45,9 @@ enum record_moment {
 	CANCELLING,  /* the call is about to be cancelled, and has to return by the time in until */
 	EXTENDING,   /* an extension begins; until: its deadline */
 	EXTENDED,    /* it returned; until: valid-until, or 0; token: if it succeeded, the least */
-	LEVELS       /* a query was answered: the hold has as many levels as until; of share */
+	LEVELS,      /* a query was answered: the hold has as many levels as until; of share */
+	CLOSING,     /* the client is about to be closed; until: the deadline of that */
+	CLOSED       /* that returned */
 };
 
 /* What a fault may lead to. */
@@ -69,7 +71,7 @@ struct event {
 	uint64_t covers;   /* resources, one bit each */
 	uint32_t hold;     /* the same in all events of one acquisition */
 	uint16_t process;
-	uint16_t client; /* of that process, from 1 on; 0: it does not matter */
+	uint16_t client; /* of that process, from 1 on; 0: one that is closed at the end */
 	int16_t code;    /* of an answer */
 	/*
 	 * Of the capacity of each resource; of a grant, if it is not what was asked for. Of a

@@ -16,6 +16,9 @@
 /* The library counts in milliseconds. */
 #define ROUNDING INT64_C(5000000)
 
+/* For how long a client that is closed waits for its releases. */
+#define CLOSE_NS INT64_C(1000000000)
+
 void sweep_violate(struct sweep *sweep, enum check_rule rule, const char *format, ...)
 {
 	struct verdict *verdict = sweep->verdict;
@@ -123,7 +126,8 @@ static void begin_force(struct sweep *sweep, const struct event *event)
 	                                               .end = FOREVER,
 	                                               .covers = event->covers,
 	                                               .number = event->hold,
-	                                               .process = event->process};
+	                                               .process = event->process,
+	                                               .client = event->client};
 }
 
 /* One that was not answered may have an effect until a lease later. */
@@ -139,16 +143,61 @@ static void end_force(struct sweep *sweep, const struct event *event)
 	force->end = event->at + (event->code == 0 ? 0 : sweep->record->head->lease_ns);
 }
 
-/* What the process believed before ends when the call returns. */
+/* What the client said before ends when the call returns. */
 static void apply_force(struct sweep *sweep, const struct force *force)
 {
 	for (uint32_t i = 1; i <= sweep->holds && force->is_done; i++) {
 		struct hold *hold = &sweep->hold[i];
-		if (hold->process == force->process && (hold->covers & force->covers) &&
-		    hold->granted_at && hold->granted_at < force->begin &&
+		if (hold->process == force->process && hold->client == force->client &&
+		    (hold->covers & force->covers) && hold->granted_at &&
+		    hold->granted_at < force->begin &&
 		    (!hold->forced_at || force->end < hold->forced_at))
 			hold->forced_at = force->end;
 	}
+}
+
+/* ---- clients that are closed ---- */
+
+static void begin_closing(struct sweep *sweep, const struct event *event)
+{
+	sweep->closing[sweep->closings++] = (struct closing){.begin = event->at,
+	                                                     .deadline = event->until,
+	                                                     .end = FOREVER,
+	                                                     .process = event->process,
+	                                                     .client = event->client};
+}
+
+static void end_closing(struct sweep *sweep, const struct event *event)
+{
+	for (size_t i = 0; i < sweep->closings; i++)
+		if (sweep->closing[i].process == event->process &&
+		    sweep->closing[i].client == event->client)
+			sweep->closing[i].end = event->at;
+}
+
+static void apply_closing(struct sweep *sweep, const struct closing *closing)
+{
+	for (uint32_t i = 1; i <= sweep->holds; i++) {
+		struct hold *hold = &sweep->hold[i];
+		if (hold->process != closing->process || hold->client != closing->client)
+			continue;
+		hold->closing_at = closing->begin;
+		hold->closed_at = closing->end == FOREVER ? 0 : closing->end;
+	}
+}
+
+/*
+ * A close that returned in less time has seen all its releases succeed, unless the client was not
+ * connected, which only a fault leads to.
+ */
+int64_t sweep_gone_at(const struct sweep *sweep, const struct hold *hold)
+{
+	if (hold->released_at && hold->release_code == 0)
+		return hold->released_at;
+	bool is_released = hold->closed_at && hold->closed_at < hold->closing_at + CLOSE_NS &&
+	                   !sweep_has_fault(sweep, hold->closing_at - sweep->record->head->lease_ns,
+	                                    hold->closed_at, 0);
+	return is_released ? hold->closed_at : 0;
 }
 
 /* ---- from events to holds ---- */
@@ -264,6 +313,7 @@ static void note_ask(struct hold *hold, const struct event *event)
 	hold->covers = event->covers;
 	hold->share = event->share;
 	hold->process = event->process;
+	hold->client = event->client;
 	hold->flags = event->flags;
 	hold->token = event->token;
 }
@@ -308,6 +358,8 @@ static void note_event(struct sweep *sweep, const struct event *event)
 	case FAULT: note_fault(sweep, event); break;
 	case FORCING: begin_force(sweep, event); break;
 	case FORCED: end_force(sweep, event); break;
+	case CLOSING: begin_closing(sweep, event); break;
+	case CLOSED: end_closing(sweep, event); break;
 	case LEFT_BEHIND:
 		sweep_violate(sweep, RULE_LEFTOVER, "%s is not as expected at the end",
 		              event->process ? "a client"
@@ -408,6 +460,8 @@ static void read_events(struct sweep *sweep)
 		note_loss(sweep, &sweep->loss[i]);
 	for (size_t i = 0; i < sweep->forces; i++)
 		apply_force(sweep, &sweep->force[i]);
+	for (size_t i = 0; i < sweep->closings; i++)
+		apply_closing(sweep, &sweep->closing[i]);
 }
 
 static int64_t earlier(int64_t one, int64_t other)
@@ -421,6 +475,7 @@ int64_t sweep_belief_end(const struct sweep *sweep, const struct hold *hold)
 	if (!(hold->flags & PARTS))
 		end = earlier(end, hold->lost_at);
 	end = earlier(end, hold->forced_at);
+	end = earlier(end, hold->closing_at);
 	return earlier(end, sweep->process[hold->process].killed_at);
 }
 
@@ -437,6 +492,7 @@ void sweep_begin(struct sweep *sweep, const struct record *record, struct verdic
 	sweep->hold = check_alloc((sweep->holds + 1) * sizeof(struct hold));
 	sweep->fault = check_alloc((sweep->events + 1) * sizeof(struct fault));
 	sweep->force = check_alloc((sweep->events + 1) * sizeof(struct force));
+	sweep->closing = check_alloc((sweep->events + 1) * sizeof(struct closing));
 	sweep->process = check_alloc(PROCESSES * sizeof(struct process));
 	read_events(sweep);
 }
@@ -448,5 +504,6 @@ void sweep_end(struct sweep *sweep)
 	free(sweep->loss);
 	free(sweep->fault);
 	free(sweep->force);
+	free(sweep->closing);
 	free(sweep->process);
 }

@@ -14,9 +14,10 @@ struct hold {
 	int64_t releasing_at, release_deadline;
 	int64_t released_at;
 	int64_t lost_at;
-	int64_t ended_at;     /* the library said that it is not held any more */
-	int64_t confirmed_at; /* it said for the last time that it is held */
-	int64_t forced_at;    /* its own process had forced a release */
+	int64_t ended_at;              /* the library said that it is not held any more */
+	int64_t confirmed_at;          /* it said for the last time that it is held */
+	int64_t forced_at;             /* its own client had forced a release */
+	int64_t closing_at, closed_at; /* of its client; closed_at: 0 if its process was killed */
 	int64_t unwatched_at; /* since then it is not to be renewed, and may be valid until: */
 	int64_t unwatched_until;
 	int64_t extending_at, extend_deadline; /* the latest extension, */
@@ -28,7 +29,7 @@ struct hold {
 	int code, release_code;
 	int losses;    /* that events reported, of all its parts */
 	bool is_named; /* events can be about it */
-	uint16_t process, share, flags;
+	uint16_t process, client, share, flags;
 };
 
 struct fault {
@@ -43,8 +44,14 @@ struct force {
 	int64_t begin, end;
 	uint64_t covers;
 	uint32_t number;
-	uint16_t process;
+	uint16_t process, client;
 	bool is_done; /* a hold was taken away */
+};
+
+/* A client that was closed during the round. */
+struct closing {
+	int64_t begin, deadline, end;
+	uint16_t process, client;
 };
 
 struct process {
@@ -78,6 +85,8 @@ struct sweep {
 	struct fault *fault;
 	size_t forces;
 	struct force *force;
+	size_t closings;
+	struct closing *closing;
 	struct process *process;
 	bool is_sound;
 };
@@ -114,6 +123,9 @@ int64_t sweep_time_in_faults(const struct sweep *sweep, int64_t begin, int64_t e
 int64_t sweep_belief_end(const struct sweep *sweep, const struct hold *hold);
 bool sweep_is_belief(const struct sweep *sweep, const struct hold *hold);
 
+/* When nothing of the hold was on the servers any more; 0: that is not known. */
+int64_t sweep_gone_at(const struct sweep *sweep, const struct hold *hold);
+
 /* ---- check_gates.c ---- */
 /* Checks the waits at a resource that holds shut. */
 void check_gate(struct sweep *sweep, int resource);
@@ -133,6 +145,12 @@ void check_levels(struct sweep *sweep);
 void check_losses(struct sweep *sweep);
 /* Checks what the rules say about the loss of one hold. */
 void check_loss(struct sweep *sweep, const struct hold *hold);
+
+/* ---- check_closings.c ---- */
+/* Checks that clients were closed in time, and reported nothing afterwards. */
+void check_closings(struct sweep *sweep);
+/* Checks one hold, if its client was closed. */
+void check_closed(struct sweep *sweep, const struct hold *hold);
 
 /* ---- check_holds.c ---- */
 /* Checks what the other rules say about each hold alone. */

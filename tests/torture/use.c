@@ -250,7 +250,7 @@ void use_hold_for(struct use *use, int ms)
 {
 	int64_t ends_at = record_now() + ms * MS;
 	bool was_over = use->is_over;
-	while (record_now() < ends_at && !hand_is_round_over(use->hand)) {
+	while (record_now() < ends_at && !hand_is_over(use->hand)) {
 		hand_pause_ms(1);
 		use_confirm(use);
 		/* It must not be held again; for a while that is worth watching. */
@@ -286,8 +286,8 @@ static void work(struct use *use)
 		                                : 1000 + hand_below(hand, 4000));
 	else if (length < 20)
 		use_hold_for(use, 1 + hand_below(hand, 10));
-	if (use->handle->lock && atomic_load(&hand->worker->record.head->forks) &&
-	    hand_chance(hand, 50))
+	bool may_fork = use->handle->lock && !hand->worker->guest; /* whose client may be closed */
+	if (may_fork && atomic_load(&hand->worker->record.head->forks) && hand_chance(hand, 50))
 		fork_while_holding(use);
 	extend_some(use);
 }

@@ -23,7 +23,8 @@ struct use {
 
 #define ADD(use, ...)                                                                              \
 	RECORD(&(use)->hand->worker->record, .hold = (use)->number,                                \
-	       .process = (uint16_t)(use)->hand->worker->options->number, __VA_ARGS__)
+	       .process = (uint16_t)(use)->hand->worker->options->number,                          \
+	       .client = (use)->hand->worker->guest, __VA_ARGS__)
 
 /* Draws what is asked for. */
 void use_draw(struct use *use, struct hand *hand, const struct handle *handle);

@@ -1,5 +1,6 @@
 /* One process of torture: threads that use all things at random, and record what they believe. */
 #include "torture/cancel.h"
+#include "torture/guest.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -22,10 +23,15 @@ static void ration_memory(const struct worker *worker, uint64_t *number)
 	is_numbering = is_short;
 }
 
+void worker_exempt_thread(void)
+{
+	is_the_test = true;
+}
+
 static void attend(struct worker *worker)
 {
 	uint64_t number = worker->options->seed;
-	is_the_test = true;
+	worker_exempt_thread();
 	begin_watching(0, ONE_FAILS);
 	while (!atomic_load(&worker->record.head->is_over)) {
 		ration_memory(worker, &number);
@@ -50,7 +56,8 @@ static void open_client(struct worker *worker, const char *url)
 {
 	const struct worker_options *options = worker->options;
 	struct line *line = &worker->line[worker->clients];
-	*line = (struct line){worker, (uint16_t)(worker->clients + 1)};
+	*line = (struct line){worker,
+	                      worker->guest ? worker->guest : (uint16_t)(worker->clients + 1)};
 	hf_client_options wanted =
 		*HF_CLIENT(.command_timeout_ms = COMMAND_MS, .connect_timeout_ms = CONNECT_MS,
 	                   .on_event = note_event, .event_arg = line, .lazy = 1);
@@ -70,7 +77,7 @@ static void open_client(struct worker *worker, const char *url)
 		check_fail("%s: %s: %s", url, hf_strerror(rc), hf_error_detail());
 }
 
-static void open_clients(struct worker *worker)
+void worker_open_clients(struct worker *worker)
 {
 	char *urls = check_copy(worker->options->urls, strlen(worker->options->urls));
 	char *rest = NULL;
@@ -128,10 +135,13 @@ int run_worker(const struct worker_options *options)
 	struct worker *worker = check_alloc(sizeof(*worker));
 	worker->options = options;
 	worker->record = record_open(options->record);
+	worker->threads = options->threads;
 	set_mutants(options);
-	open_clients(worker);
+	worker_open_clients(worker);
 	hand_start_all(worker);
+	guest_start(worker);
 	attend(worker);
+	guest_end(worker);
 	hand_end_all(worker);
 	expect_no_holds(worker);
 	for (int i = 0; i < worker->clients; i++) {

@@ -24,6 +24,14 @@ struct worker_options {
 	int red_mutant;
 };
 
+struct worker;
+
+/* Opens the clients of the worker. */
+void worker_open_clients(struct worker *worker);
+
+/* The calling thread never lacks memory. */
+void worker_exempt_thread(void);
+
 /* Runs until the record says that it is over. Returns the exit status of the process. */
 int run_worker(const struct worker_options *options);
 

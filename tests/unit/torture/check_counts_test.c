@@ -16,6 +16,8 @@ static void an_exact_count_is_sound(void **state)
 	count_down(story, 10, 0);
 	count_down(story, 20, HF_EUNKNOWN);
 	count_down(story, 30, HF_EUNREACHABLE);
+	count_down(story, 35, HF_ECLOSED);
+	ADD(.moment = REMAINING, .at = AT(40), .covers = LATCH, .until = 97);
 	ADD(.moment = REMAINING, .at = AT(40), .covers = LATCH, .until = 98);
 	ADD(.moment = REMAINING, .at = AT(40), .covers = LATCH, .until = 99);
 	expect_sound(story);
