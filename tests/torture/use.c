@@ -264,7 +264,8 @@ void use_hold_for(struct use *use, int ms)
  * Most holds are short. A few last as long as their lease, and longer, or until they are renewed:
  * more of them while a fault lasts, above all of red locks, whose members are acquired again in the
  * meantime, and of short leases, where the end comes soonest, and of those that were granted late,
- * whose lease began long before.
+ * whose lease began long before. Where releases are forced, one hold in four lasts for some
+ * milliseconds, so that it may be forced away.
  */
 static void work(struct use *use)
 {
@@ -279,12 +280,13 @@ static void work(struct use *use)
 	bool is_good = use->handle->thing->sort == THING_RED ||
 	               (use->lease_ms && use->lease_ms < SHORT_MS);
 	int length = hand_below(hand, hand_is_faulty(hand) ? (is_good ? 40 : 400) : 4000);
+	bool is_forced = use->handle->thing->covers == BIT(SHARED_0);
 	bool is_late =
 		use->lease_ms && is_good && record_now() - use->asked_at > use->lease_ms * MS / 8;
 	if (length == 0 || (is_late && hand_is_faulty(hand) && hand_chance(hand, 2)))
 		use_hold_for(use, use->lease_ms ? (int)use->lease_ms + hand_below(hand, 100)
 		                                : 1000 + hand_below(hand, 4000));
-	else if (length < 20)
+	else if (length < 20 || (is_forced && hand_chance(hand, 4)))
 		use_hold_for(use, 1 + hand_below(hand, 10));
 	bool may_fork = use->handle->lock && !hand->worker->guest; /* whose client may be closed */
 	if (may_fork && atomic_load(&hand->worker->record.head->forks) && hand_chance(hand, 50))
