@@ -1165,8 +1165,8 @@ HF_API void hf_double_barrier_close(hf_double_barrier *barrier);
 
 /*
  * Enters, and waits until all members have arrived. Blocks for at most wait_ms.
- * HF_EBUSY (HF_NOWAIT only), HF_ETIMEDOUT, HF_ECANCELLED: the member is not inside, and is no
- * longer counted.
+ * HF_EBUSY (HF_NOWAIT only), HF_ETIMEDOUT, HF_ECANCELLED: the member is not inside. Others may
+ * count it for a moment longer, or without a connection until the session has ended.
  * HF_EDEADLOCK: this handle is already inside, or another call is entering or leaving with it.
  */
 HF_API int hf_double_barrier_enter(hf_double_barrier *barrier, const hf_wait_options *options);
