@@ -224,7 +224,7 @@ static void renewals_are_sent_at_a_third_of_the_lease(void **state)
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
 	for (uint64_t i = 1; i <= 2; i++) {
 		WAIT_UNTIL(stats_of(wire.client).renewals == i, PATIENCE_MS);
-		assert_in_range(test_now_ms() - began_at, 600 * i - 40 * i, 600 * i + SLACK_MS);
+		assert_in_range(test_now_ms() - began_at, 600 * i - 80 * i, 600 * i + SLACK_MS);
 	}
 	wire_release(&wire);
 	wire_finish(&wire);
