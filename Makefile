@@ -135,7 +135,7 @@ fuzz: need-build-test-fuzz ## fuzz each target for a while: make fuzz SECONDS=60
 	@tools/run-fuzz $(SECONDS)
 
 # Packages that only some peers or the plots need may be missing: the harness says what it leaves out.
-bench: need-build-bench ## compare Holdfast with others, 45 minutes: make bench BENCH='--work 1,3'
+bench: need-build-bench ## compare Holdfast with others, 70 minutes: make bench BENCH='--work 1,3'
 	@for group in plots interop zookeeper; do \
 		tools/need $$group || echo "bench: continuing without $$group"; \
 	done
