@@ -754,30 +754,6 @@ static void tls_server_serves_clients_with_a_certificate(void **state)
 	certs_free(certs);
 }
 
-/* The server has read the end, and leaves its side open. */
-static void proxy_does_not_wait_for_a_server_that_keeps_a_connection(void **state)
-{
-	(void)state;
-	int port;
-	char byte;
-	int listener = net_listen_tcp(&port);
-	char *url = check_format("redis://127.0.0.1:%d", port);
-	struct proxy *proxy = proxy_start(url);
-	int client = talk_open(proxy_url(proxy));
-	int server = accept(listener, NULL, NULL);
-	assert_true(server >= 0);
-	(void)close(client);
-	assert_int_equal(recv(server, &byte, 1, 0), 0);
-	long long started_at = test_now_ms();
-	proxy_strand(proxy, false);
-	proxy_deliver_stranded(proxy);
-	assert_in_range(test_now_ms() - started_at, 0, 9000);
-	proxy_stop(proxy);
-	(void)close(server);
-	(void)close(listener);
-	free(url);
-}
-
 int main(int argc, char **argv)
 {
 	if (argc > 1 && !strcmp(argv[1], "failing"))
@@ -817,7 +793,6 @@ int main(int argc, char **argv)
 		PROXIED_TEST(proxy_refuses_new_connections_only, start_on_unix),
 		PROXIED_TEST(proxy_delays_each_way, start_on_unix),
 		PROXIED_TEST(proxy_slices_what_it_passes, start_on_unix),
-		cmocka_unit_test(proxy_does_not_wait_for_a_server_that_keeps_a_connection),
 		cmocka_unit_test(certificates_are_good_or_bad_as_named),
 		cmocka_unit_test(tls_server_serves_clients_with_a_certificate),
 	};
