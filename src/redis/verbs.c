@@ -544,7 +544,10 @@ static bool read_digits(const char *text, size_t length, int64_t *ret_number)
 	return true;
 }
 
-/* Reads nil, PTTL, {'granted', token} or {'busy', PTTL, 'rw' or 'lock'}. */
+/*
+ * Reads nil, the token, PTTL or {'busy', PTTL, 'rw' or 'lock'}. A token is in no table, because the
+ * server looks up several names in each table that a script returns.
+ */
 static bool read_ask(const struct hf__resp *resp, const struct hf__cmd *cmd, const char *bytes,
                      struct hf__answer *answer)
 {
@@ -559,14 +562,12 @@ static bool read_ask(const struct hf__resp *resp, const struct hf__cmd *cmd, con
 		answer->ttl_ms = node[0].integer;
 		return true;
 	}
-	if (node[0].type != HF__RESP_ARRAY || node[0].length < 2 || node[1].type != HF__RESP_STRING)
-		return false;
-	if (hf__resp_text_is(resp, bytes, 1, "granted")) {
+	if (node[0].type == HF__RESP_STRING) {
 		answer->outcome = HF__GRANTED;
-		return node[2].type == HF__RESP_STRING &&
-		       read_digits(bytes + node[2].start, node[2].length, &answer->token);
+		return read_digits(bytes + node[0].start, node[0].length, &answer->token);
 	}
-	if (!hf__resp_text_is(resp, bytes, 1, "busy") || node[0].length != 3 ||
+	if (node[0].type != HF__RESP_ARRAY || node[0].length != 3 ||
+	    node[1].type != HF__RESP_STRING || !hf__resp_text_is(resp, bytes, 1, "busy") ||
 	    node[2].type != HF__RESP_INTEGER || node[3].type != HF__RESP_STRING)
 		return false;
 	answer->ttl_ms = node[2].integer;

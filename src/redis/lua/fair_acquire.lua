@@ -7,7 +7,7 @@
 -- ARGV: lease in ms, owner, n, how long the place is kept in ms or 0 if none is wanted, how long a waiter that does not
 --       ask counts as alive in ms[, prefix of the holders' descriptions, the first three lines of the owner's description,
 --       its last line[, for how long it has waited in ms if that is to be noted]]
--- Returns nil or {'granted', token}: granted
+-- Returns nil or the token: granted
 --         integer: not granted; the lock's PTTL, which is -2 if the lock is free and it is another waiter's turn
 --         {'busy', PTTL, 'rw'}: held as a read-write lock
 --         {'gone', holder}: n > 1, but the owner does not hold the lock; the holder may be ''

@@ -4,7 +4,7 @@
 -- KEYS: lock[, token, if the grant is to have one]
 -- ARGV: lease in ms, the new owner, the old owner[, prefix of the holders' descriptions, the first three lines
 --       of the new owner's description, its last line[, for how long it has waited in ms if that was to be noted]]
--- Returns nil or {'granted', token}: moved
+-- Returns nil or the token: moved
 --         {'gone', holder}: neither of them holds the lock; the holder may be ''
 --         {'conflict', why}: the key of the token does not hold a number; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written

@@ -4,7 +4,7 @@
 -- KEYS: lock[, token, if the grant is to have one]
 -- ARGV: lease in ms, owner (with ':write'), n[, prefix of the holders' descriptions, the first three
 --       lines of the owner's description, its last line[, for how long it has waited in ms if that is to be noted]]
--- Returns nil or {'granted', token}: granted
+-- Returns nil or the token: granted
 --         integer: held by others; the lock's PTTL
 --         {'busy', PTTL, 'lock'}: held as a lock of another kind
 --         {'gone', ''}: n > 1, but the owner has no write hold

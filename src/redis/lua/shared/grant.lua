@@ -7,7 +7,7 @@ if descriptions then
 	note = redis.pcall('set', descriptions .. ':' .. me, about .. ' ' .. since .. ' ' .. lease .. '\n' .. text,
 		'px', lease)
 end
-local granted = token and {'granted', number}
+local granted = token and number
 --+ if unkept and not (note and note.err) then
 --+ 	return {'warning', 'xadd', unkept, granted or false}
 --+ end

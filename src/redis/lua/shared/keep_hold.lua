@@ -9,7 +9,7 @@ local note = type(left) == 'number' and left < tonumber(lease) and
 	redis.pcall('pexpire', descriptions .. ':' .. me, lease) == 0 and
 	redis.pcall('set', descriptions .. ':' .. me, about .. ' 0 ' .. lease .. '\n' .. text, 'px', lease)
 local stored = token and redis.pcall('get', token)
-local granted = token and {'granted', type(stored) == 'string' and string.match(stored, '^%d+$') or '0'}
+local granted = token and (type(stored) == 'string' and string.match(stored, '^%d+$') or '0')
 do
 	return note and note.err and {'warning', 'set', note.err, granted or false} or granted
 end
