@@ -241,18 +241,11 @@ static void check_tokens(struct sweep *sweep, int resource, struct point *points
 
 /* ---- waiters ---- */
 
-/* The call was refused in a way that leaves nothing on the servers. */
-static bool has_given_up(const struct hold *hold)
-{
-	return hold->refused_at && (hold->code == HF_EBUSY || hold->code == HF_ETIMEDOUT ||
-	                            hold->code == HF_ECANCELLED);
-}
-
 /* Until when something of this acquisition may be on the servers; 0: nothing ever was. */
 static int64_t occupied_until(const struct sweep *sweep, const struct hold *hold)
 {
 	int64_t lease = sweep->record->head->lease_ns, gone_at = sweep_gone_at(sweep, hold);
-	if ((hold->flags & PASSES) || (!hold->released_at && has_given_up(hold)))
+	if ((hold->flags & PASSES) || (!hold->released_at && sweep_has_given_up(hold)))
 		return 0;
 	if (gone_at)
 		return gone_at;

@@ -24,12 +24,9 @@ static int64_t counted_until(const struct sweep *sweep, const struct hold *hold)
 {
 	const struct record_head *head = sweep->record->head;
 	int64_t killed_at = sweep->process[hold->process].killed_at;
-	bool has_given_up =
-		hold->code == HF_EBUSY || hold->code == HF_ETIMEDOUT || hold->code == HF_ECANCELLED;
-	if (hold->refused_at && has_given_up) {
+	if (sweep_has_given_up(hold)) {
 		int64_t deleted_at = hold->refused_at + head->prompt_ns;
-		bool is_calm =
-			!sweep_has_fault(sweep, hold->refused_at - head->lease_ns, deleted_at, 0);
+		bool is_calm = sweep_is_calm(sweep, hold->refused_at, deleted_at);
 		return is_calm ? deleted_at : hold->refused_at + head->lease_ns;
 	}
 	return killed_at ? killed_at + head->lease_ns : FOREVER;
@@ -88,12 +85,6 @@ static int64_t surely_complete_at(const struct sweep *sweep, const struct meetin
 	return first;
 }
 
-/* No fault has an effect in this time. */
-static bool is_calm(const struct sweep *sweep, int64_t begin, int64_t end)
-{
-	return !sweep_has_fault(sweep, begin - sweep->record->head->lease_ns, end, 0);
-}
-
 static void check_entry(struct sweep *sweep, const struct meeting *meeting,
                         const struct hold *member)
 {
@@ -103,7 +94,8 @@ static void check_entry(struct sweep *sweep, const struct meeting *meeting,
 		              "%s: process %d entered at %.6f s, before all had come",
 		              sweep_name(sweep, member), member->process,
 		              sweep_seconds(sweep, member->granted_at));
-	if (member->code == HF_ETIMEDOUT && all_at && is_calm(sweep, all_at, member->refused_at))
+	if (member->code == HF_ETIMEDOUT && all_at &&
+	    sweep_is_calm(sweep, all_at, member->refused_at))
 		sweep_violate(sweep, RULE_SERVED,
 		              "%s: process %d waited until %.6f s, and all had come by %.6f s",
 		              sweep_name(sweep, member), member->process,
@@ -157,7 +149,7 @@ static void check_exit(struct sweep *sweep, const struct meeting *meeting,
 			              meeting->member[i]->process);
 	if (member->release_code == HF_ETIMEDOUT &&
 	    member->released_at - sweep->record->head->prompt_ns > all_at &&
-	    is_calm(sweep, all_at, member->released_at))
+	    sweep_is_calm(sweep, all_at, member->released_at))
 		sweep_violate(sweep, RULE_SERVED,
 		              "%s: process %d left in vain until %.6f s, and all others had left "
 		              "by %.6f s",

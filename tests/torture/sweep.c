@@ -59,6 +59,11 @@ bool sweep_has_fault(const struct sweep *sweep, int64_t begin, int64_t end, int 
 	return false;
 }
 
+bool sweep_is_calm(const struct sweep *sweep, int64_t begin, int64_t end)
+{
+	return !sweep_has_fault(sweep, begin - sweep->record->head->lease_ns, end, 0);
+}
+
 int64_t sweep_time_in_faults(const struct sweep *sweep, int64_t begin, int64_t end)
 {
 	int64_t sum = 0;
@@ -186,6 +191,12 @@ static void apply_closing(struct sweep *sweep, const struct closing *closing)
 	}
 }
 
+bool sweep_has_given_up(const struct hold *hold)
+{
+	return hold->refused_at && (hold->code == HF_EBUSY || hold->code == HF_ETIMEDOUT ||
+	                            hold->code == HF_ECANCELLED);
+}
+
 /*
  * A close that returned in less time has seen all its releases succeed, unless the client was not
  * connected, which only a fault leads to.
@@ -195,8 +206,7 @@ int64_t sweep_gone_at(const struct sweep *sweep, const struct hold *hold)
 	if (hold->released_at && hold->release_code == 0)
 		return hold->released_at;
 	bool is_released = hold->closed_at && hold->closed_at < hold->closing_at + CLOSE_NS &&
-	                   !sweep_has_fault(sweep, hold->closing_at - sweep->record->head->lease_ns,
-	                                    hold->closed_at, 0);
+	                   sweep_is_calm(sweep, hold->closing_at, hold->closed_at);
 	return is_released ? hold->closed_at : 0;
 }
 

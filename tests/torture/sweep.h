@@ -113,6 +113,9 @@ const struct name *sweep_find(const struct sweep *sweep, uint64_t identity, size
 
 bool sweep_is_in_fault(const struct sweep *sweep, int64_t at);
 
+/* No fault has an effect between the two times. */
+bool sweep_is_calm(const struct sweep *sweep, int64_t begin, int64_t end);
+
 /* A fault that is shorter than this leaves time to renew a hold. */
 #define SHORT_FAULT INT64_C(500000000)
 
@@ -122,6 +125,9 @@ int64_t sweep_time_in_faults(const struct sweep *sweep, int64_t begin, int64_t e
 /* When the owner stopped believing that it holds the lock; not after granted_at if it never did. */
 int64_t sweep_belief_end(const struct sweep *sweep, const struct hold *hold);
 bool sweep_is_belief(const struct sweep *sweep, const struct hold *hold);
+
+/* Whether the call was refused in a way that leaves nothing on the servers. */
+bool sweep_has_given_up(const struct hold *hold);
 
 /* When nothing of the hold was on the servers any more; 0: that is not known. */
 int64_t sweep_gone_at(const struct sweep *sweep, const struct hold *hold);

@@ -126,7 +126,7 @@ static int open_red(const struct thing *thing, hf_client *const *clients, hf_loc
 	return rc;
 }
 
-/* There are no latches on ZooKeeper. */
+/* ZooKeeper has no latches. */
 static int open_gate(const struct thing *thing, hf_client *client, struct handle *ret_handle)
 {
 	int rc = HF_ENOTSUP;
