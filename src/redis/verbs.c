@@ -562,7 +562,7 @@ static bool read_ask(const struct hf__resp *resp, const struct hf__cmd *cmd, con
 		answer->ttl_ms = node[0].integer;
 		return true;
 	}
-	if (node[0].type == HF__RESP_STRING) {
+	if (node[0].type == HF__RESP_STRING && cmd->token) {
 		answer->outcome = HF__GRANTED;
 		return read_digits(bytes + node[0].start, node[0].length, &answer->token);
 	}

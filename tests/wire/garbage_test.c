@@ -111,6 +111,8 @@ static void wrong_type_of_reply_to_an_ask_costs_only_the_connection(void **state
 	static const char *const answers[] = {
 		"+OK\r\n",
 		"$2\r\nOK\r\n",
+		"$0\r\n\r\n",
+		"$1\r\n7\r\n", /* a token, which was not wanted */
 		"*0\r\n",
 		"*2\r\n$4\r\ngone\r\n:1\r\n",
 		"*2\r\n$5\r\nother\r\n$0\r\n\r\n",

@@ -604,7 +604,6 @@ static void wait_for_a_latch_leaves_nothing_to_undo(void **state)
 #define FAIR_ASK    S_EXPECT("EVALSHA", "*", "4", "orders", QUEUE, QUEUE_EXPIRY, "holdfast_alive:{orders}", "30000", "*", "1", "8000", "30000")
 #define READ_ASK    S_EXPECT("EVALSHA", "*", "2", "orders", "*", "30000", "*", "1", "")
 #define FENCED_ASK  S_EXPECT("EVALSHA", "*", "2", "orders", TOKEN, "30000", "*", "1")
-#define TOKEN_GRANT "$1\r\n7\r\n"
 /* clang-format on */
 
 struct lock_story {
@@ -666,8 +665,8 @@ static void unanswered_release_of_every_kind_is_repeated_and_gone_is_success(voi
 {
 	(void)state;
 	static const struct script_step steps[] = {
-		S_HELLO,       S_ANY, S_SEND(TOKEN_GRANT), S_ANY, S_CLOSE,
-		S_RECONNECTED, S_ANY, S_SEND(GONE),        S_END,
+		S_HELLO,       S_ANY, S_SEND(GRANTED), S_ANY, S_CLOSE,
+		S_RECONNECTED, S_ANY, S_SEND(GONE),    S_END,
 	};
 	for_each_kind(steps, lock_and_unlock);
 }
@@ -684,7 +683,7 @@ static void unknown_ask_of_every_kind_is_settled(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
-		S_HELLO,          S_ANY,       S_STALL, S_SEND(TOKEN_GRANT), S_ANY,
+		S_HELLO,          S_ANY,       S_STALL, S_SEND(GRANTED), S_ANY,
 		S_SEND(RELEASED), S_QUIET(30), S_END,
 	};
 	for_each_kind(steps, give_up_in_time);
@@ -702,7 +701,7 @@ static void unanswered_extension_of_every_kind_is_repeated(void **state)
 	(void)state;
 	/* On the new connection all holds are renewed too. */
 	static const struct script_step steps[] = {
-		S_HELLO, S_ANY,   S_SEND(TOKEN_GRANT),
+		S_HELLO, S_ANY,   S_SEND(GRANTED),
 		S_ANY,   S_CLOSE, S_RECONNECTED,
 		S_ANY,   S_WHOLE, S_SEND("*1\r\n:1\r\n*1\r\n:1\r\n"),
 		S_END,
