@@ -176,9 +176,9 @@ static void on_refused(struct hf__core *core, struct hf__op *op, struct hf__hold
 }
 
 /*
- * Ends the release of a lost hold at once if there is no connection: the server could only say who
- * holds the lock now, which is not worth waiting for. The same while the owner acquires the lock
- * again, so that no release is in flight when that is granted.
+ * Ends the release of a lost hold at once if there is no connection: the server could only report
+ * the present holder, which is not worth waiting for. It also does so while the owner acquires the
+ * lock again, so that no release is in flight when that is granted.
  */
 bool hf__release_end_lost(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
